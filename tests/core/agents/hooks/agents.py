@@ -15,6 +15,7 @@ from core.agents.hooks.events import parse_event
 from core.agents.hooks.sessions import Session, Sessions
 from core.base.paths import ProjectPaths
 
+FIX_PROMPT = "Fix the TypeError in the account page"
 START = datetime(2026, 11, 20, 9, tzinfo=UTC)
 FAILING = {
     "tool_name": "Bash",

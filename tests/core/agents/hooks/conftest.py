@@ -8,7 +8,7 @@ import pytest
 
 from core.agents.hooks import answer, background
 from core.base.paths import ProjectPaths
-from tests.core.agents.hooks.agents import SimulatedAgent, make_project
+from tests.core.agents.hooks.agents import FIX_PROMPT, SimulatedAgent, make_project
 from tests.core.cli.conftest import home
 
 __all__ = ["home"]  # a fixture that all tests use
@@ -30,3 +30,11 @@ def agent(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> SimulatedAg
     made = SimulatedAgent(project)
     monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, made.at))
     return made
+
+
+@pytest.fixture
+def later(agent: SimulatedAgent) -> SimulatedAgent:
+    """A session after another one has fixed an error, which left a lesson."""
+    agent.prompt(FIX_PROMPT)
+    agent.fix_and_stop()
+    return SimulatedAgent(agent.project, "s2", at=agent.at)

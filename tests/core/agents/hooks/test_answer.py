@@ -31,10 +31,8 @@ from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens
 from core.tasks.history import read_history
 from core.tasks.protocol import Episodes
-from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
+from tests.core.agents.hooks.agents import EDIT, FAILING, FIX_PROMPT, PASSING, SimulatedAgent
 from tests.fence_token import FENCE_TOKEN
-
-PROMPT = "Fix the TypeError in the account page"
 
 
 def opened(agent: SimulatedAgent) -> Project:
@@ -52,17 +50,17 @@ def tasks(agent: SimulatedAgent) -> dict[str, TaskStatus]:
 
 
 def test_a_turn_with_a_fix_becomes_a_completed_task(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     task = opened(agent).view.snapshot.tasks["task-001"]
-    assert (task.description, task.status, task.loop_id) == (PROMPT, TaskStatus.COMPLETED, "claude:s1")
+    assert (task.description, task.status, task.loop_id) == (FIX_PROMPT, TaskStatus.COMPLETED, "claude:s1")
     assert outcomes(agent.project) == [Outcome.SUCCESS]
     assert not agent.warnings
 
 
 def test_a_session_with_a_long_or_odd_id_has_a_task_too(project: ProjectPaths) -> None:
     agent = SimulatedAgent(project, "s\u202e\n" + "x" * 400)
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     (task,) = opened(agent).view.snapshot.tasks.values()
     assert task.loop_id.startswith("claude:s")
@@ -70,7 +68,7 @@ def test_a_session_with_a_long_or_odd_id_has_a_task_too(project: ProjectPaths) -
 
 
 def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     patterns = opened(agent).view.snapshot.patterns
     assert patterns and opened(agent).view.queue, "Review asks about them"
@@ -96,11 +94,11 @@ def test_what_a_session_learned_is_given_to_the_next_one_and_its_outcome_counts(
 def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
     agent: SimulatedAgent, edited: str, is_solved: bool, expected: list[bool], verdict: bool | None
 ) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     (known,) = (one for one in opened(agent).view.snapshot.patterns.values() if one.type is PatternType.ERROR)
     later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    assert known.title in later.prompt(PROMPT)
+    assert known.title in later.prompt(FIX_PROMPT)
     later.tool(FAILING)
     if edited:
         later.tool(EDIT | {"tool_input": {"file_path": "src/page.ts", "old_string": "user.name", "new_string": edited}})
@@ -113,22 +111,16 @@ def test_a_given_error_pattern_has_a_result_only_if_an_edit_follows_its_fix(
     assert bool(judged.evidence) is (verdict is not None), "the action that shows it is described"
 
 
-def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    assert later.prompt(PROMPT)
+def test_a_given_error_pattern_whose_error_did_not_occur_gets_no_result(later: SimulatedAgent) -> None:
+    assert later.prompt(FIX_PROMPT)
     later.tool(EDIT)
     later.tool(PASSING)
     later.send("Stop")
     assert not [event for event in opened(later).view.snapshot.events if event.kind == "applied"]
 
 
-def test_what_a_question_was_given_is_recorded_for_its_session(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    assert later.prompt(PROMPT)
+def test_what_a_question_was_given_is_recorded_for_its_session(later: SimulatedAgent) -> None:
+    assert later.prompt(FIX_PROMPT)
     later.send("Stop")
     later.send("SessionEnd", reason="exit")
     events = [event for event in opened(later).view.snapshot.events if event.loop_id == "claude:s2"]
@@ -193,11 +185,11 @@ def test_a_new_session_with_the_same_prompt_makes_the_next_attempt_at_its_task(a
 
 
 def test_a_session_is_a_loop_with_the_patterns_and_the_outcome_of_its_own_attempts(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     agent.send("SessionEnd", reason="other")
     later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    later.prompt(PROMPT)
+    later.prompt(FIX_PROMPT)
     later.tool(FAILING)
     later.send("SessionEnd", reason="other")
     view = opened(later).view
@@ -215,7 +207,7 @@ def test_a_session_is_a_loop_with_the_patterns_and_the_outcome_of_its_own_attemp
 def test_a_session_takes_no_task_that_another_one_works_on(agent: SimulatedAgent) -> None:
     for session in ("s1", "s2"):
         run = SimulatedAgent(agent.project, session, at=agent.at)
-        run.prompt(PROMPT)
+        run.prompt(FIX_PROMPT)
         run.tool(EDIT)
     assert [*tasks(run)] == ["task-001", "task-002"]
 
@@ -223,7 +215,7 @@ def test_a_session_takes_no_task_that_another_one_works_on(agent: SimulatedAgent
 def test_a_prompt_is_not_repeated_after_a_day(agent: SimulatedAgent) -> None:
     for days in (0, 2):
         run = SimulatedAgent(agent.project, f"run{days}", at=agent.at + timedelta(days=days))
-        run.prompt(PROMPT)
+        run.prompt(FIX_PROMPT)
         run.fix_and_stop()
         run.send("SessionEnd", reason="other")
     assert [*tasks(run)] == ["task-001", "task-002"]
@@ -261,29 +253,23 @@ def test_each_tool_call_counts_once(agent: SimulatedAgent) -> None:
     assert read_history(agent.project, "task-001").attempts[0].actions == 1
 
 
-def test_a_prompt_from_two_sets_of_hooks_counts_once(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    assert later.prompt(PROMPT)
-    assert later.prompt(PROMPT) == ""
+def test_a_prompt_from_two_sets_of_hooks_counts_once(later: SimulatedAgent) -> None:
+    assert later.prompt(FIX_PROMPT)
+    assert later.prompt(FIX_PROMPT) == ""
 
 
-def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    context = later.prompt(PROMPT)
+def test_a_repeated_prompt_gets_its_context_once_until_a_compaction_repeats_it(later: SimulatedAgent) -> None:
+    context = later.prompt(FIX_PROMPT)
     later.fix_and_stop()
-    assert later.prompt(PROMPT) == ""
+    assert later.prompt(FIX_PROMPT) == ""
     assert later.context("SessionStart", source="compact") == context
     assert later.context("SessionStart", source="startup") == ""
 
 
 def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
-    state = {"loopId": "ralph-accounts", "status": "running", "task": PROMPT, "startTime": agent.at.isoformat()}
+    state = {"loopId": "ralph-accounts", "status": "running", "task": FIX_PROMPT, "startTime": agent.at.isoformat()}
     file = agent.project.ralph / "loops" / "ralph-accounts" / "state.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(state))
@@ -291,7 +277,7 @@ def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: Si
     for name in ("s2", "s3"):
         later = SimulatedAgent(agent.project, name, at=agent.at)
         assert "null" in later.context("SessionStart", source="startup"), name
-        later.prompt(PROMPT)
+        later.prompt(FIX_PROMPT)
         later.tool(EDIT)
         opened(agent)  # so that the index has the session
     events = map(json.loads, agent.project.events.read_text().splitlines())
@@ -301,19 +287,19 @@ def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: Si
 
 @pytest.mark.parametrize("change", ["UPDATE score SET data = x'00'", "UPDATE term SET rows = x'00'"])
 def test_a_prompt_gets_its_context_though_the_index_is_damaged(agent: SimulatedAgent, change: str) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
-    context = SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+    context = SimulatedAgent(agent.project, "s2", at=agent.at).prompt(FIX_PROMPT)
     with closing(sqlite3.connect(cache_path(agent.project.project, "index"), isolation_level=None)) as connection:
         assert connection.execute(change).rowcount
-    assert context and SimulatedAgent(agent.project, "s3", at=agent.at).prompt(PROMPT) == context
+    assert context and SimulatedAgent(agent.project, "s3", at=agent.at).prompt(FIX_PROMPT) == context
 
 
 def test_cursor_gets_the_context_at_the_first_tool_call(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     cursor = SimulatedAgent(agent.project, "c1", agent="cursor", at=agent.at)
-    assert cursor.send("beforeSubmitPrompt", prompt=PROMPT) is None
+    assert cursor.send("beforeSubmitPrompt", prompt=FIX_PROMPT) is None
     answered = cursor.send("postToolUse", tool_use_id="1", **EDIT)
     assert "Cannot read" in answered["additional_context"]
     assert cursor.send("postToolUse", tool_use_id="2", **EDIT) is None
@@ -322,7 +308,7 @@ def test_cursor_gets_the_context_at_the_first_tool_call(agent: SimulatedAgent) -
 
 
 def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     assert agent.tool(FAILING) == "", "nothing is known yet"
     agent.tool(EDIT)
     agent.tool(PASSING)
@@ -335,7 +321,7 @@ def test_a_known_error_is_answered_with_its_fix_once(agent: SimulatedAgent) -> N
 
 
 def test_the_reason_of_an_attempt_is_what_the_agent_wrote_without_the_usual_words(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     for fields in (FAILING, EDIT, PASSING):
         agent.tool(fields)
     agent.send("Stop", last_assistant_message="Done! The name is read only if there is a user. All tests pass.")
@@ -344,7 +330,7 @@ def test_the_reason_of_an_attempt_is_what_the_agent_wrote_without_the_usual_word
 
 
 def test_an_error_without_a_fix_is_not_answered(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.tool(FAILING)
     agent.send("Stop", last_assistant_message="I could not find the cause.")
     later = SimulatedAgent(agent.project, "s2", at=agent.at)
@@ -352,11 +338,9 @@ def test_an_error_without_a_fix_is_not_answered(agent: SimulatedAgent) -> None:
     assert later.tool(FAILING) == ""
 
 
-def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
-    assert later.prompt(PROMPT) == ""
+def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(later: SimulatedAgent) -> None:
+    later.is_late = True
+    assert later.prompt(FIX_PROMPT) == ""
     later.is_late = False
     assert "Cannot read" in later.tool(EDIT)
     assert later.tool(EDIT) == ""
@@ -364,20 +348,15 @@ def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(agent: Simu
     assert "injected" in injected
 
 
-def test_a_context_that_was_late_is_given_with_the_next_prompt(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
-    assert later.prompt(PROMPT) == ""
+def test_a_context_that_was_late_is_given_with_the_next_prompt(later: SimulatedAgent) -> None:
+    later.is_late = True
+    assert later.prompt(FIX_PROMPT) == ""
     later.is_late = False
     assert "Cannot read" in later.prompt("go on")
     assert later.tool(EDIT) == ""
 
 
-def test_a_fix_that_was_late_is_given_at_the_next_tool_call(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
+def test_a_fix_that_was_late_is_given_at_the_next_tool_call(later: SimulatedAgent) -> None:
     later.prompt("Something else")
     later.is_late = True
     assert later.tool(FAILING) == ""
@@ -387,11 +366,11 @@ def test_a_fix_that_was_late_is_given_at_the_next_tool_call(agent: SimulatedAgen
 
 
 @pytest.mark.parametrize("has_records", [False, True])
-def test_a_context_is_owed_for_as_long_as_the_first_index_is_made(agent: SimulatedAgent, has_records: bool) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
-    assert later.prompt(PROMPT) == ""
+def test_a_context_is_owed_for_as_long_as_the_first_index_is_made(
+    agent: SimulatedAgent, later: SimulatedAgent, has_records: bool
+) -> None:
+    later.is_late = True
+    assert later.prompt(FIX_PROMPT) == ""
     if has_records:  # the texts are indexed last
         with closing(sqlite3.connect(index_file(agent.project.project))) as index, index:
             index.execute("DELETE FROM meta WHERE name = 'texts'")
@@ -405,22 +384,18 @@ def test_a_context_is_owed_for_as_long_as_the_first_index_is_made(agent: Simulat
     assert "null" in later.tool(EDIT)
 
 
-def test_a_context_that_is_always_late_is_not_tried_at_every_tool_call(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
-    later.prompt(PROMPT)
+def test_a_context_that_is_always_late_is_not_tried_at_every_tool_call(later: SimulatedAgent) -> None:
+    later.is_late = True
+    later.prompt(FIX_PROMPT)
     for _ in range(MAX_TRIES):
         later.tool(EDIT)
     later.is_late = False
     assert later.tool(EDIT) == ""
 
 
-def test_an_event_that_was_overtaken_delivers_nothing_twice(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
-    later.prompt(PROMPT)
+def test_an_event_that_was_overtaken_delivers_nothing_twice(agent: SimulatedAgent, later: SimulatedAgent) -> None:
+    later.is_late = True
+    later.prompt(FIX_PROMPT)
     later.is_late = False
     first = SimulatedAgent(agent.project, "s2", at=later.at)
     contexts: list[str] = []
@@ -430,9 +405,9 @@ def test_an_event_that_was_overtaken_delivers_nothing_twice(agent: SimulatedAgen
 
 
 def test_a_notice_opens_no_task_and_gets_no_context(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
-    assert agent.prompt(f"<task-notification>\n{PROMPT}") == ""
+    assert agent.prompt(f"<task-notification>\n{FIX_PROMPT}") == ""
     agent.tool(PASSING)
     agent.send("Stop")
     assert tasks(agent) == {"task-001": TaskStatus.COMPLETED}
@@ -444,10 +419,8 @@ def test_work_that_a_slash_command_began_is_named_by_it(agent: SimulatedAgent) -
     assert opened(agent).view.snapshot.tasks["task-001"].description == "/fix-issue 123"
 
 
-def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at, is_late=True)
+def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(later: SimulatedAgent) -> None:
+    later.is_late = True
     later.prompt("Write the profile page")
     later.is_late = False
     assert later.tool(EDIT, agent_id="a1") == ""
@@ -456,16 +429,16 @@ def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(
 
 
 def test_copilot_with_the_hooks_of_claude_code_gets_its_context_at_the_prompt(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     copilot = SimulatedAgent(agent.project, "c1", at=agent.at)
-    answer = copilot.send("UserPromptSubmit", prompt=PROMPT, timestamp="2026-11-24T10:00:00.000Z")
+    answer = copilot.send("UserPromptSubmit", prompt=FIX_PROMPT, timestamp="2026-11-24T10:00:00.000Z")
     assert list(answer) == ["additionalContext"] and "Cannot read" in answer["additionalContext"]
     assert copilot.record.agent == "copilot"
 
 
 def test_a_known_fix_counts_as_given_to_the_attempt_and_its_result_counts(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     (known,) = opened(agent).view.snapshot.patterns
     later = SimulatedAgent(agent.project, "s2", at=agent.at)
@@ -480,11 +453,8 @@ def test_a_known_fix_counts_as_given_to_the_attempt_and_its_result_counts(agent:
     assert [event.success for event in events if event.kind == "applied"] == [True]
 
 
-def test_a_fix_that_the_context_of_the_prompt_has_is_not_repeated_at_the_error(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
-    agent.fix_and_stop()
-    later = SimulatedAgent(agent.project, "s2", at=agent.at)
-    assert "Cannot read" in later.prompt(PROMPT)
+def test_a_fix_that_the_context_of_the_prompt_has_is_not_repeated_at_the_error(later: SimulatedAgent) -> None:
+    assert "Cannot read" in later.prompt(FIX_PROMPT)
     assert later.tool(FAILING) == ""
 
 
@@ -586,7 +556,7 @@ def test_a_damaged_task_does_not_stop_the_work_for_other_sessions(agent: Simulat
     agent.tool(FAILING)
     (agent.project.tasks / "task-001" / "metadata.json").write_bytes(b"[]")
     later = SimulatedAgent(agent.project, "s2", at=agent.at + background.UNSEEN_AFTER + timedelta(minutes=1))
-    later.prompt(PROMPT)
+    later.prompt(FIX_PROMPT)
     later.fix_and_stop()
     background.run(agent.project, later.at)
     assert not background.needs_background(Sessions(agent.project).all(), later.at)
@@ -620,20 +590,20 @@ def test_long_call_ids_do_not_make_the_record_unreadable(agent: SimulatedAgent) 
 
 
 def test_an_agent_that_repeats_the_ids_of_its_calls_loses_no_call(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     for fields in (FAILING, EDIT, PASSING):
         for _ in range(2):  # two sets of hooks
             agent.tool(fields, tool_use_id="call_0")
     agent.send("Stop")
     (attempt,) = read_history(agent.project, "task-001").attempts
     assert (attempt.actions, attempt.outcome) == (3, Outcome.SUCCESS)
-    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(FIX_PROMPT)
 
 
 def test_a_call_that_finds_its_session_locked_is_logged_with_the_next_event(
     agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     monkeypatch.setattr(sessions, "_LOCK_SECONDS", 0.0)
     with file_lock(next(agent.project.sessions.glob("*.lock"))):
         for fields in (FAILING, EDIT):
@@ -643,7 +613,7 @@ def test_a_call_that_finds_its_session_locked_is_logged_with_the_next_event(
     agent.send("Stop")
     (attempt,) = read_history(agent.project, "task-001").attempts
     assert (attempt.actions, attempt.outcome) == (3, Outcome.SUCCESS)
-    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(PROMPT)
+    assert "Cannot read" in SimulatedAgent(agent.project, "s2", at=agent.at).prompt(FIX_PROMPT)
     assert not list(agent.project.sessions.glob("*.calls"))
 
 
@@ -682,7 +652,7 @@ def test_old_records_are_deleted(agent: SimulatedAgent) -> None:
     [("claude", "UserPromptSubmit"), ("codex", "UserPromptSubmit"), ("gemini", "BeforeAgent"), ("cursor", "")],
 )
 def test_every_agent_gets_approved_lessons_apart_from_all_others(agent: SimulatedAgent, kind: str, event: str) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     other = SimulatedAgent(agent.project, "c1", agent=kind, at=agent.at)
     before = first_text(other, event)
@@ -696,9 +666,9 @@ def test_every_agent_gets_approved_lessons_apart_from_all_others(agent: Simulate
 
 def first_text(agent: SimulatedAgent, event: str) -> str:
     """Send a prompt, or without `event` also the first call after it, and return the text that the agent gets."""
-    answer = agent.send(event, prompt=PROMPT) if event else None
+    answer = agent.send(event, prompt=FIX_PROMPT) if event else None
     if not event:
-        agent.send("beforeSubmitPrompt", prompt=PROMPT)
+        agent.send("beforeSubmitPrompt", prompt=FIX_PROMPT)
         answer = agent.send("postToolUse", tool_use_id="1", **EDIT)
     assert answer is not None
     found = answer.get("hookSpecificOutput", answer)
@@ -706,7 +676,7 @@ def first_text(agent: SimulatedAgent, event: str) -> str:
 
 
 def test_a_known_fix_is_data_until_its_pattern_is_approved(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     agent.tool(FAILING)
     agent.tool(EDIT)
     agent.tool(PASSING)
@@ -718,7 +688,7 @@ def test_a_known_fix_is_data_until_its_pattern_is_approved(agent: SimulatedAgent
 
 
 def test_a_context_that_was_saved_without_blocks_is_repeated_as_data(agent: SimulatedAgent) -> None:
-    agent.prompt(PROMPT)
+    agent.prompt(FIX_PROMPT)
     with Sessions(agent.project).edit(event_of(agent), agent.at) as session:
         session.context = "## Cross-Loop Learning Context\n"
     assert agent.context("SessionStart", source="compact").startswith("<unreviewed-")

@@ -39,6 +39,20 @@ def _no_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer, "start_background", lambda paths: None)
 
 
+def begin(project: ProjectPaths, prompt: str = PROMPT) -> SimulatedAgent:
+    """Begin a session with a prompt."""
+    agent = SimulatedAgent(project)
+    agent.prompt(prompt)
+    return agent
+
+
+def finish(agent: SimulatedAgent) -> None:
+    """Edit, pass the check, and end the turn."""
+    agent.tool(EDIT)
+    agent.tool(PASSING)
+    agent.send("Stop")
+
+
 def put_record(agent: SimulatedAgent, session: str, **fields: Any) -> None:
     """Write the record of another session, like that of an agent, with other values."""
     record = json.loads((agent.project.sessions / f"{digest(agent.session)}.json").read_text())
@@ -65,8 +79,7 @@ def patterns(project: ProjectPaths) -> str:
 def test_a_bad_record_does_not_stop_the_extraction_of_other_sessions(
     project: ProjectPaths, fields: dict[str, Any]
 ) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt(PROMPT)
+    agent = begin(project)
     agent.fix_and_stop()
     put_record(agent, "bad", **{"last_event": "2020-01-01T00:00:00Z", **fields})
     run(project, agent.at)
@@ -90,14 +103,11 @@ def test_a_session_whose_process_runs_is_not_abandoned(project: ProjectPaths, mo
     assert started is not None
     own = AgentProcess(os.getpid(), started, process_space())
     monkeypatch.setattr(sessions, "find_agent_process", lambda agent: own)
-    agent = SimulatedAgent(project)
-    agent.prompt(PROMPT)
+    agent = begin(project)
     agent.tool(FAILING)
     agent.at += LONG_SILENT + UNSEEN_AFTER
     run(project, agent.at)
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.SUCCESS]
     run(project, agent.at)
     assert "Cannot read properties of null" in patterns(project)
@@ -108,16 +118,14 @@ def test_a_session_whose_process_has_ended_is_abandoned_after_some_hours(
 ) -> None:
     ended = AgentProcess(2**22, SimulatedAgent(project).at, process_space())
     monkeypatch.setattr(sessions, "find_agent_process", lambda agent: ended)
-    agent = SimulatedAgent(project)
-    agent.prompt(PROMPT)
+    agent = begin(project)
     agent.tool(FAILING)
     run(project, agent.at + LONG_SILENT)
     assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
 
 
 def test_a_session_whose_process_is_unknown_is_abandoned_after_days(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt(PROMPT)
+    agent = begin(project)
     agent.tool(FAILING)
     run(project, agent.at + LONG_SILENT)
     assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.UNKNOWN]
@@ -127,17 +135,14 @@ def test_a_session_whose_process_is_unknown_is_abandoned_after_days(project: Pro
 
 @pytest.mark.parametrize("has_new_prompt", [False, True])
 def test_an_abandoned_session_that_goes_on_continues_its_attempt(project: ProjectPaths, has_new_prompt: bool) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt(PROMPT)
+    agent = begin(project)
     agent.tool(FAILING)
     agent.at += UNSEEN_AFTER + timedelta(minutes=1)
     run(project, agent.at)
     assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
     if has_new_prompt:
         agent.prompt("Go on")
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     run(project, agent.at)
     history = read_history(project, "task-001")
     assert [(attempt.outcome, attempt.actions) for attempt in history.attempts] == [(Outcome.SUCCESS, 3)]
@@ -223,9 +228,7 @@ def test_an_attempt_with_a_failing_check_becomes_a_debug_session(project: Projec
     agent = SimulatedAgent(project)
     agent.prompt("Fix the account page")
     fail(agent)
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     [session] = sessions_of(project)
     failing, passing = session.executions
     assert (session.status, session.agent, session.attempt_id) == ("passed", "claude", "task-001.1")
@@ -244,38 +247,29 @@ def test_an_attempt_with_a_failing_check_becomes_a_debug_session(project: Projec
 def test_an_attempt_whose_checks_all_pass_makes_no_debug_session(project: ProjectPaths) -> None:
     agent = SimulatedAgent(project)
     agent.prompt("Clean up")
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     assert not (project.ralph / "debug-memory").exists()
 
 
 def test_a_check_that_is_not_installed_makes_no_debug_session(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     agent.tool({**FAILING, "error": "Exit code 127\nbash: npm: command not found"})
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     assert not (project.ralph / "debug-memory").exists()
 
 
 def test_a_fix_that_did_not_help_is_recorded_as_failed(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.tool(EDIT)
     fail(agent)
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     [session] = sessions_of(project)
     assert session.verdicts == (False, True, None)
 
 
 def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.send("Stop")
     [session] = sessions_of(project)
@@ -288,8 +282,7 @@ def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending(project: Proj
 
 
 def test_a_session_grows_with_its_attempt(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.tool(EDIT)
     agent.send("Stop")
@@ -302,8 +295,7 @@ def test_a_session_grows_with_its_attempt(project: ProjectPaths) -> None:
 
 
 def test_the_reason_of_the_agent_is_the_analysis_and_the_fix(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     reason = "The user may be null when the page loads. Read the name only if there is one."
     agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
@@ -318,20 +310,16 @@ def test_the_reason_of_the_agent_is_the_analysis_and_the_fix(project: ProjectPat
 
 def test_secrets_are_masked_and_project_paths_are_relative(project: ProjectPaths) -> None:
     secret = "ghp_" + "a1B2c3D4" * 5
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent, f"TypeError: bad token {secret}\n    at load ({project.project}/src/load.ts:7:3)")
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
+    finish(agent)
     text = json.dumps(read_raw(project))
     assert secret not in text
     assert str(project.project) not in text and "src/load.ts" in text
 
 
 def test_the_log_of_a_killed_session_gives_its_debug_session_at_the_next_start(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.tool(EDIT)
     later = agent.at + SETTLED_AFTER + timedelta(seconds=1)
@@ -344,8 +332,7 @@ def test_the_log_of_a_killed_session_gives_its_debug_session_at_the_next_start(p
 
 
 def test_what_a_command_recorded_survives_a_later_turn(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.send("Stop")
     raw = read_raw(project)
@@ -363,8 +350,7 @@ def test_what_a_command_recorded_survives_a_later_turn(project: ProjectPaths) ->
 
 
 def test_a_damaged_file_is_not_replaced_and_the_hook_goes_on(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.send("Stop")
     [file] = (project.ralph / "debug-memory").glob("*.json")
@@ -393,8 +379,7 @@ def test_a_named_task_gets_its_debug_session(
 
 
 def test_a_run_that_debug_run_records_is_not_recorded_again_and_proves_the_outcome(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     command = {"command": "ralphdeck debug run s -- npm test"}
     agent.tool({**FAILING, "tool_input": command})
     agent.tool(EDIT)
@@ -405,8 +390,7 @@ def test_a_run_that_debug_run_records_is_not_recorded_again_and_proves_the_outco
 
 
 def test_a_failure_is_found_once_by_a_search(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     fail(agent)
     agent.send("Stop")
     found = search(
@@ -427,8 +411,7 @@ def test_lessons_are_written_to_the_session_of_a_solved_task(agent: SimulatedAge
 
 
 def test_any_command_that_is_run_again_after_a_change_is_a_check(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     command = {"command": "sh check.sh"}
     agent.tool({**FAILING, "tool_input": command, "error": "Exit code 1\ntotal is wrong"})
     agent.tool({**FAILING, "tool_input": {"command": "rm old.log"}, "error": "Exit code 1\nrm: no permission"})
@@ -444,8 +427,7 @@ def test_the_debug_session_of_a_long_log_is_written_in_the_background(
     project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(work, "_MAX_LOG", 100)
-    agent = SimulatedAgent(project)
-    agent.prompt("Fix it")
+    agent = begin(project, "Fix it")
     agent.fix_and_stop()
     assert not sessions_of(project)
     assert needs_background(Sessions(project).all(), agent.at)
