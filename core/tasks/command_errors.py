@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from core.tasks.error_messages import (
 MAX_ERRORS: Final = 20  # maximum number of errors of one command
 _MAX_LINES: Final = 2_000
 _MAX_LINE: Final = 1_000
+_MAX_BLOCK: Final = 59  # lines below the header of a failed test that are searched
 _MAX_TEXT: Final = 40_000
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _EXIT: Final = re.compile(r"(?:Exit code|Process exited with code|Exit code:) ?-?\d{1,6}$", re.IGNORECASE)
@@ -156,12 +157,20 @@ def _drop_repeated(failures: Iterable[Failure]) -> tuple[Failure, ...]:
     return tuple(different.values())
 
 
+def _blocks(
+    lines: Sequence[str], head: re.Pattern[str], most: int | None = None
+) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """Yield each header with at most so many lines below it, up to the next header."""
+    headers = {n: found for n, line in enumerate(lines) if (found := head.match(line))}
+    for n, end in pairwise([*headers, len(lines)]):
+        yield headers[n], [*lines[n + 1 : end]][:most]
+
+
 def _parse_tap(lines: Sequence[str], root: str) -> Iterator[Failure]:
     """Parse the Test Anything Protocol, as Node.js and Perl print it."""
-    places = [(n, found) for n, line in enumerate(lines) if (found := _TAP.match(line))]
-    for number, (place, found) in enumerate(places):
-        until = places[number + 1][0] if number + 1 < len(places) else len(lines)
-        block = lines[place + 1 : until]
+    headers = {n: found for n, line in enumerate(lines) if (found := _TAP.match(line))}
+    for place, until in pairwise([*headers, len(lines)]):
+        found, block = headers[place], lines[place + 1 : until]
         name = found["name"].strip()
         keys, stack = _tap_keys(block)
         if keys.get("failureType") == "subtestsFailed":
@@ -279,10 +288,8 @@ def _parse_node_spec(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _parse_unittest(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    places = [(n, found) for n, line in enumerate(lines) if (found := _UNITTEST.match(line))]
-    for number, (place, found) in enumerate(places):
-        until = places[number + 1][0] if number + 1 < len(places) else len(lines)
-        block = [*takewhile(lambda line: not line.startswith("Ran "), lines[place + 1 : until])]
+    for found, below in _blocks(lines, _UNITTEST):
+        block = [*takewhile(lambda line: not line.startswith("Ran "), below)]
         raised = [n for n, line in enumerate(block) if re.match(r"[A-Za-z_][\w.]{0,200}(?:: |$)", line)]
         if not raised:
             continue
@@ -309,49 +316,39 @@ def _parse_unittest(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _parse_go(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if found := _GO.match(line):
-            block = [*takewhile(lambda text: not _GO.match(text), lines[n + 1 : n + 60])]
-            own = next((one for text in block if (one := _GO_LINE.match(text))), None)
-            panic = next((text for text in block if text.startswith("panic: ")), "")
-            message = own["message"] if own else panic.removesuffix(" [recovered]")
-            if own and own["message"].endswith(":"):
-                after = (text.strip() for text in block[[*block].index(own.string) + 1 :])
-                message = " ".join((message, next(filter(None, after), "")))
-            if message:
-                yield Failure(message=message, test_name=found["name"], test_file=own["file"] if own else "")
+    for found, block in _blocks(lines, _GO, _MAX_BLOCK):
+        own = next((one for text in block if (one := _GO_LINE.match(text))), None)
+        panic = next((text for text in block if text.startswith("panic: ")), "")
+        message = own["message"] if own else panic.removesuffix(" [recovered]")
+        if own and own["message"].endswith(":"):
+            after = (text.strip() for text in block[block.index(own.string) + 1 :])
+            message = " ".join((message, next(filter(None, after), "")))
+        if message:
+            yield Failure(message=message, test_name=found["name"], test_file=own["file"] if own else "")
 
 
 def _parse_rust(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if found := _RUST.match(line):
-            block = [*takewhile(lambda text: not _RUST.match(text), lines[n + 1 : n + 60])]
-            place = next((k for k, text in enumerate(block) if _PANIC.match(text.strip())), None)
-            if place is None:
-                continue
-            at = _PANIC.match(block[place].strip())
+    for found, block in _blocks(lines, _RUST, _MAX_BLOCK):
+        panics = ((n, at["file"]) for n, text in enumerate(block) if (at := _PANIC.match(text.strip())))
+        for place, file in islice(panics, 1):
             text = [one.strip() for one in block[place + 1 : place + 4] if one.strip() and not one.startswith("note:")]
             own = text if text[1:] and re.match(r"left:|right:", text[1]) else text[:1]
-            file = at["file"] if at else ""
             name = found["name"].rpartition("::")[2]
             yield Failure(message=" ".join(own), test_name=name, test_file=file, file=file)
 
 
 def _parse_mocha(lines: Sequence[str], root: str) -> Iterator[Failure]:
     start = next((n for n, line in enumerate(lines) if _MOCHA.match(line)), None)
-    rest = lines[start + 1 :] if start is not None else []
-    for n, line in enumerate(rest):
-        if found := _NUMBERED.match(line):
-            block = [*takewhile(lambda text: not _NUMBERED.match(text), rest[n + 1 :])]
-            titles = [*takewhile(lambda text: text.strip(), block)]
-            title = next((k for k, text in enumerate(titles) if text.endswith(":")), None)
-            if title is None:
-                continue
-            text = [one for one in block[title + 1 :] if one.strip()]
-            name, message, _ = split_error(_first_lines(takewhile(lambda one: not _FRAME.match(one), text)))
-            trace = "\n".join(one.strip() for one in text if _FRAME.match(one))
-            test = titles[title].strip().removesuffix(":")
-            yield Failure(error_type=name, message=message, test_name=test or found["name"], stack_trace=trace)
+    for found, block in _blocks(lines[start + 1 :] if start is not None else (), _NUMBERED):
+        titles = [*takewhile(lambda text: text.strip(), block)]
+        title = next((k for k, text in enumerate(titles) if text.endswith(":")), None)
+        if title is None:
+            continue
+        text = [one for one in block[title + 1 :] if one.strip()]
+        name, message, _ = split_error(_first_lines(takewhile(lambda one: not _FRAME.match(one), text)))
+        trace = "\n".join(one.strip() for one in text if _FRAME.match(one))
+        test = titles[title].strip().removesuffix(":")
+        yield Failure(error_type=name, message=message, test_name=test or found["name"], stack_trace=trace)
 
 
 def _parse_rspec(lines: Sequence[str], root: str) -> Iterator[Failure]:
@@ -371,42 +368,36 @@ def _parse_rspec(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _parse_minitest(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if found := _MINITEST.match(line.strip()):
-            text = [one.strip() for one in lines[n + 1 : n + 4] if one.strip()]
-            name, message, _ = split_error(
-                " ".join(text[:2]) if text[:1] and text[0].startswith("Expected") else text[0] if text else ""
-            )
-            test = found["name"].rpartition("#")[2]
-            yield Failure(error_type=name, message=message, test_name=test, test_file=found["file"])
+    for found, block in _blocks([line.strip() for line in lines], _MINITEST, 3):
+        text = [*filter(None, block)]
+        has_values = bool(text) and text[0].startswith("Expected")
+        name, message, _ = split_error(" ".join(text[: 2 if has_values else 1]))
+        test = found["name"].rpartition("#")[2]
+        yield Failure(error_type=name, message=message, test_name=test, test_file=found["file"])
 
 
 def _parse_phpunit(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if (found := _PHPUNIT.match(line)) and (text := [one.strip() for one in lines[n + 1 : n + 8] if one.strip()]):
-            name, message, _ = split_error(text[0])
-            file = next((at[1] for one in text if (at := re.match(r"(\S{1,300}\.php):\d{1,7}$", one))), "")
-            yield Failure(error_type=name, message=message, test_name=found["name"], test_file=file)
+    for found, block in _blocks(lines, _PHPUNIT, 7):
+        text = [one.strip() for one in block if one.strip()]
+        name, message, _ = split_error(text[0] if text else "")
+        file = next((at[1] for one in text if (at := re.match(r"(\S{1,300}\.php):\d{1,7}$", one))), "")
+        yield Failure(error_type=name, message=message, test_name=found["name"], test_file=file)
 
 
 def _parse_doctest(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if found := _DOCTEST.match(line):
-            text = [one.strip() for one in lines[n + 1 : n + 14]]
-            text = [*takewhile(lambda one: not one.startswith("***"), text)]
-            message = " ".join(one for one in text if one and one != "Failed example:")
-            yield Failure(message=message[:_MAX_LINE], test_name=found["name"], test_file=found["file"])
+    for found, block in _blocks(lines, _DOCTEST, 13):
+        text = [*takewhile(lambda one: not one.startswith("***"), (one.strip() for one in block))]
+        message = " ".join(one for one in text if one and one != "Failed example:")
+        yield Failure(message=message[:_MAX_LINE], test_name=found["name"], test_file=found["file"])
 
 
 def _parse_dotnet(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    for n, line in enumerate(lines):
-        if found := _DOTNET.match(line):
-            block = lines[n + 1 : n + 20]
-            start = next((k for k, one in enumerate(block) if one.strip() == "Error Message:"), None)
-            if start is not None:
-                text = [one.strip() for one in takewhile(lambda one: "Stack Trace:" not in one, block[start + 1 :])]
-                name, message, _ = split_error(" ".join(filter(None, text[:4])))
-                yield Failure(error_type=name, message=message, test_name=found["name"])
+    for found, block in _blocks(lines, _DOTNET, 19):
+        start = next((k for k, one in enumerate(block) if one.strip() == "Error Message:"), None)
+        if start is not None:
+            text = [one.strip() for one in takewhile(lambda one: "Stack Trace:" not in one, block[start + 1 :])]
+            name, message, _ = split_error(" ".join(filter(None, text[:4])))
+            yield Failure(error_type=name, message=message, test_name=found["name"])
 
 
 def _parse_shellcheck(lines: Sequence[str], root: str) -> Iterator[Failure]:
