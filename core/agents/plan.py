@@ -141,7 +141,7 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
         local = Contents(pending)
         try:
             parts = [*_wanted_parts(agent, target, local, notes)]
-            changes = _merge_all(parts, local, points)
+            changes = _plan_files(parts, local, points)
             if any(part.kind == "hooks" and _HOOK_BY_HAND in (local[part.path] or b"") for part in parts):
                 notes.append("There are also hooks with --hook claude-code; remove them, or contexts are given twice")
         except BadInput as error:
@@ -169,7 +169,7 @@ def plan_remove(agents: Iterable[str], target: Target, points: Mapping[str, Rest
         local = Contents(pending)
         try:
             parts = [part for part in parts_of(agent, target) if part.path not in used]
-            changes = _strip_all(parts, local, points, CONNECTIONS[agent])
+            changes = _plan_files(parts, local, points, CONNECTIONS[agent])
         except BadInput as error:
             plans.append(AgentPlan(agent, problem=str(error)))
             continue
@@ -291,62 +291,44 @@ def _orphaned(agent: str, removed: Iterable[str], target: Target) -> tuple[str, 
     )
 
 
-def _merge_all(parts: Sequence[Part], contents: Contents, points: Mapping[str, RestorePoint]) -> tuple[FileChange, ...]:
-    """Merge all parts into `contents`; returns the changes."""
-    before = Contents()
-    for part in parts:
-        with _named(part):
-            data = contents[part.path] if part.path in contents else read_part(part.path, part.root)
-            before.setdefault(part.path, data)
-            if part.is_wanted:
-                contents[part.path] = part.editor.merge(data)
-            else:
-                contents[part.path] = None if data is None else part.editor.strip(data)
-    changes = []
-    for path, old in before.items():
-        own = [part for part in parts if part.path == path]
-        if contents[path] == old:
-            continue
-        with _named(own[0]):
-            check_writable(path, own[0].root)
-            point = points.get(str(path))
-            if point is not None and point.matches(old):
-                original = point.original
-            else:
-                original = old
-                for part in own:
-                    original = None if original is None else part.editor.strip(original)
-        changes.append(FileChange(path, own[0].shown, old, contents[path], original, _kinds(own)))
-    return tuple(changes)
-
-
-def _strip_all(
-    parts: Sequence[Part], contents: Contents, points: Mapping[str, RestorePoint], connection: Connection
+def _plan_files(
+    parts: Sequence[Part],
+    contents: Contents,
+    points: Mapping[str, RestorePoint],
+    removed_from: Connection | None = None,
 ) -> tuple[FileChange, ...]:
+    """Plan to merge all parts, or to remove them from the files of an agent; `contents` are brought up to date."""
     changes = []
     for path in dict.fromkeys(part.path for part in parts):
         own = [part for part in parts if part.path == path]
         with _named(own[0]):
             old = contents[path] if path in contents else read_part(path, own[0].root)
-            if old is None:
-                continue
             point = points.get(str(path))
-            new: bytes | None = old
-            for part in own:
-                new = part.editor.strip(new or b"", point.original if point else None)
-            if new != old and point is not None and point.matches(old):
-                new = point.original
-            elif new != old and (point is None or point.original is None) and _is_empty(new, connection):
-                new = None
+            known = point if point is not None and point.matches(old) else None
+            if removed_from is None:
+                new = old
+                for part in own:
+                    new = part.editor.merge(new) if part.is_wanted else _strip([part], new)
+                original = known.original if known is not None else _strip(own, old)
+            else:
+                new = _strip(own, old, point.original if point is not None else None)
+                if new != old and known is not None:
+                    new = known.original
+                elif new != old and (point is None or point.original is None) and _is_empty(new, removed_from):
+                    new = None
+                original = new
             contents[path] = new
             if new != old:
                 check_writable(path, own[0].root)
-                changes.append(FileChange(path, own[0].shown, old, new, new, _kinds(own)))
+                kinds = tuple(part.kind for part in own)
+                changes.append(FileChange(path, own[0].shown, old, new, original, kinds))
     return tuple(changes)
 
 
-def _kinds(parts: Iterable[Part]) -> tuple[str, ...]:
-    return tuple(part.kind for part in parts)
+def _strip(parts: Iterable[Part], data: bytes | None, original: bytes | None = None) -> bytes | None:
+    for part in parts:
+        data = None if data is None else part.editor.strip(data, original)
+    return data
 
 
 def _is_empty(data: bytes | None, connection: Connection) -> bool:
