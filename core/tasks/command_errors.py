@@ -160,7 +160,7 @@ def _drop_repeated(failures: Iterable[Failure]) -> tuple[Failure, ...]:
 def _blocks(
     lines: Sequence[str], head: re.Pattern[str], most: int | None = None
 ) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """Yield each header with at most so many lines below it, up to the next header."""
+    """Yield each header with the lines below it up to the next header, at most `most`."""
     headers = {n: found for n, line in enumerate(lines) if (found := head.match(line))}
     for n, end in pairwise([*headers, len(lines)]):
         yield headers[n], [*lines[n + 1 : end]][:most]
