@@ -1,4 +1,4 @@
-"""What writing or removing approved lessons would change in the files of agents; writes nothing (docs/compile.md)."""
+"""What writing or removing approved lessons would change in files of agents; writes nothing (docs/instructions.md)."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ class InjectionSettings(SettingsGroup, frozen=True, kw_only=True):
 
 
 class CompileSettings(SettingsGroup, frozen=True, kw_only=True):
-    """Approved lessons in the files of agents (docs/compile.md)."""
+    """Approved lessons in the files of agents (docs/instructions.md#compile)."""
 
     max_tokens: int = _setting(
         2000,

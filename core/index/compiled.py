@@ -1,4 +1,4 @@
-"""Approved lessons as files that agents load by themselves (docs/compile.md), and how such files differ from them.
+"""Approved lessons as files that agents load by themselves (docs/instructions.md), and how such files differ from them.
 
 The text of a file depends only on the approved patterns and their order: it has no date and no count, so that the same
 decisions give the same bytes.
@@ -173,8 +173,8 @@ def select_lessons(
 ) -> Selection:
     """Choose approved patterns within a number of tokens, those with the best evidence first.
 
-    Only texts that a person approved count, and only if agents may get them (docs/compile.md#which-lessons). `stale`
-    are patterns that are about something that was removed; they come last.
+    Only texts that a person approved count, and only if agents may get them (docs/instructions.md#which-lessons).
+    `stale` are patterns that are about something that was removed; they come last.
     """
     from core.base.scanning.context_scan import find_combined_harm, find_harm_when_cut  # Review rarely needs it
 

@@ -1,4 +1,4 @@
-"""The hooks of debug sessions (docs/debug-memory.md#hooks).
+"""The hooks of debug sessions (docs/task-memory.md#hooks).
 
 `on_failure` collects known fixes for new errors. An agent reads the result, so every text in it is one line of limited
 length that cannot pass for a heading or a conversation role (docs/safety.md). `on_success` writes the uses of patterns

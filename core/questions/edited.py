@@ -1,4 +1,4 @@
-"""Lessons that someone edited in a file of agents: find them, ask, answer (docs/compile.md#edited-lessons)."""
+"""Lessons that someone edited in a file of agents: find them, ask, answer (docs/instructions.md#edited-lessons)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sessions need a person, and why (docs/screens/loops.md#needs)."""
+"""Which sessions need a person, and why (docs/screens.md#needs)."""
 
 from __future__ import annotations
 

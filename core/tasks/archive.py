@@ -1,6 +1,6 @@
 """Move expired debug memory files to the archive, and restore them.
 
-No file is ever deleted (docs/debug-memory.md#archive). The journal `shared/curation/debug-memory.jsonl` gets one line
+No file is ever deleted (docs/task-memory.md#archive). The journal `shared/curation/debug-memory.jsonl` gets one line
 before and one after each move, so that an interrupted move can be detected and completed.
 """
 

@@ -1,4 +1,4 @@
-"""Index of debug sessions by what they record, and sums of the results of their fixes (docs/debug-memory.md)."""
+"""Index of debug sessions by what they record, and sums of the results of their fixes (docs/task-memory.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Find escalated debug sessions, and save their context in escalation files.
 
-See docs/debug-memory.md#escalation. An escalation file records one call of the escalation command. It is never changed,
+See docs/task-memory.md#escalation. An escalation file records one call of the escalation command. It is never changed,
 so it shows what was known at that time. The review queue asks about it.
 """
 

@@ -1,4 +1,4 @@
-"""Known fixes of errors, and the lessons of debug sessions (docs/debug-memory.md#known-fixes)."""
+"""Known fixes of errors, and the lessons of debug sessions (docs/task-memory.md#known-fixes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record debug sessions by commands: start, runs, analysis, fix and end (docs/debug-memory.md#commands)."""
+"""Record debug sessions by commands: start, runs, analysis, fix and end (docs/task-memory.md#commands)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write debug sessions in the form of docs/debug-memory.md#form.
+"""Write debug sessions in the form of docs/task-memory.md#form.
 
 A new session is a JSON file of its own in `.aiwg/ralph/debug-memory`. Secrets in its texts are masked, and texts are
 limited to what readers use. One lock per folder orders the writers of this program; a change by another program is

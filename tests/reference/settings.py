@@ -70,7 +70,7 @@ share = 0.2
 
 ### Notify
 
-The command is run once for what is new under *Needs you* on [Now](screens/now.md): a session that asks, repeats
+The command is run once for what is new under *Needs you* on [Now](screens.md#now): a session that asks, repeats
 the same error, is silent, or ended with failing tests. It is run while the dashboard or `ralphdeck watch` is open, and
 by the hooks of connected agents when a command fails and at the end of a turn; only the first two notice silence.
 `ralphdeck now --notify` runs it for all needs, to try it.

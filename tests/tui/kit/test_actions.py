@@ -64,7 +64,7 @@ def test_a_key_has_one_meaning_on_all_screens() -> None:
 
 
 def test_the_user_guide_lists_every_key() -> None:
-    guide = (Path(__file__).parents[3] / "docs/screens/index.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/screens.md").read_text()
     listed = set(re.findall(r"`([^`]+)`", "".join(line for line in guide.splitlines() if line.startswith("|"))))
     keys = {key_name(key) for action in ACTIONS for key in action.keys.split(",") if key}
     assert keys - {name for text in listed for name in text.split()} == set()
