@@ -18,7 +18,7 @@ from msgspec.structs import replace
 import core.files.atomic_write
 from core.base.paths import ProjectPaths
 from core.base.settings import InjectionSettings, Settings, WatchSettings
-from core.base.steps import group_pairs
+from core.base.steps import group_pairs, run_all
 from core.decisions.case import Decided
 from core.decisions.commands import Command, PatternCommand, bulk
 from core.decisions.curator import Curator, Target
@@ -34,6 +34,7 @@ from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
 from core.index.review_items import ReviewItem
 from core.index.texts import Texts
+from core.index.verdicts import VerdictsInMemory
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
 from core.learning.inversion_rules import Inversion
@@ -42,14 +43,17 @@ from core.project.forecast import Forecast, Forecaster
 from core.project.project import Project
 from core.questions.answer import Answer
 from core.questions.extraction.engine import KnownPatterns
+from core.questions.extraction.learnings import Cluster, cluster_in_steps
 from core.questions.extraction.material import parse_pattern
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState, Decision, Pin, Verb
+from core.records.episodes import Task
 from core.records.events import Event, Observation
 from core.records.extractions import Material
 from core.records.findings import Finding
 from core.records.loops import InjectedUse, Iteration, Loop, LoopStatus, Outcome
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
+from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.records.team import TeamSums
 from core.retrieval.embeddings import Floats
@@ -261,6 +265,16 @@ def make_inversion(pattern_id: str = "pat-error-a-001", **changes: Any) -> Inver
 def make_failing_assessment() -> Assessment:
     """2 successes, 5 failures: due for inversion."""
     return make_assessment(2, 5, Maturity.DEPRECATED)
+
+
+def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
+    """Find the recurring learnings of a project with these reflections, and tasks with the IDs of their loops."""
+    snapshot = Snapshot(
+        reflections={str(number): one for number, one in enumerate(reflections)},
+        loops={id: Loop(id=id, task="") for id in loop_of_task.values()},
+        tasks={id: Task(id=id, loop_id=loop_id) for id, loop_id in loop_of_task.items()},
+    )
+    return run_all(cluster_in_steps(snapshot, VerdictsInMemory()))
 
 
 def record_calls(patch: pytest.MonkeyPatch, owner: object, name: str) -> list[tuple[Any, ...]]:

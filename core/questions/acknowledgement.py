@@ -73,9 +73,10 @@ def _stuck_text(session: DebugSession) -> str:
     return visible_line(error or failure.test_name or "unnamed failure", 160) + more
 
 
-def answer_escalation(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
+def answer_acknowledgement(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which acknowledges, and no, which asks again tomorrow."""
-    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} the {visible_line(item.about, 120)}")
+    about = f"{'the ' if item.kind == kinds.ESCALATION else ''}{visible_line(item.about, 120)}"
+    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} {about}")
     yield not_now(item, state, "not yet", NOT_YET_DAYS)
 
 
@@ -123,9 +124,3 @@ def ask_weakened_tests(asker: Asker) -> Iterator[ReviewItem]:
             chars=len(one.diff),
             weakened=one,
         )
-
-
-def answer_weakened(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which acknowledges, and no, which asks again tomorrow."""
-    yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} {visible_line(item.about, 120)}")
-    yield not_now(item, state, "not yet", NOT_YET_DAYS)

@@ -211,7 +211,9 @@ def compare_placed(one: Compared, other: Compared, closeness: float | None = Non
         return None
     if relation is Relation.CONTRADICTS and not _have_same_scope(one.placed, other.placed):
         return None
-    if relation is Relation.REPEATS and not _can_repeat(one.placed, other.placed):
+    # Rules for different files have to repeat each other; what repeats a rule for all files is superfluous.
+    is_for_all = not one.placed.scope or not other.placed.scope
+    if relation is Relation.REPEATS and not is_for_all and not _have_same_scope(one.placed, other.placed):
         return None
     return InstructionPair(
         relation=relation,
@@ -225,11 +227,6 @@ def compare_placed(one: Compared, other: Compared, closeness: float | None = Non
 def _have_same_scope(one: PlacedInstruction, other: PlacedInstruction) -> bool:
     """Return whether two instructions are for the same files: what is for fewer files is an exception, no conflict."""
     return one.scope == other.scope or not set(one.scope).isdisjoint(other.scope)
-
-
-def _can_repeat(one: PlacedInstruction, other: PlacedInstruction) -> bool:
-    """Return whether one of two instructions is superfluous: rules for different files have to repeat each other."""
-    return not one.scope or not other.scope or _have_same_scope(one, other)
 
 
 def _areas_of(one: PlacedInstruction) -> frozenset[Area]:

@@ -136,13 +136,10 @@ def _find_text_edit(
     for old in dict.fromkeys(text for field in _TEXTS for text in _texts_of(pattern, field)):
         for new in _list_new_texts(old, old_part, new_part):
             found = _lines_of(_with_text(pattern, old, new), limit)
-            if len(found) == len(allowed) and all(map(_is_among, found, allowed)):
+            are_allowed = (remove_escapes(line) in texts for line, texts in zip(found, allowed, strict=False))
+            if len(found) == len(allowed) and all(are_allowed):
                 return pattern.id, old, new
     return None
-
-
-def _is_among(line: str, allowed: Collection[str]) -> bool:
-    return remove_escapes(line) in allowed
 
 
 def _changed_parts(before: str, after: str) -> tuple[str, str]:

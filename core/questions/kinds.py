@@ -15,8 +15,7 @@ from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
 from core.index.review_items import BEST
 from core.questions.acknowledgement import (
-    answer_escalation,
-    answer_weakened,
+    answer_acknowledgement,
     ask_escalations,
     ask_weakened_tests,
     find_weakened_tests,
@@ -211,7 +210,7 @@ TABLE: Final = (
     QuestionKind(
         (kinds.WEAKENED,),
         ask_weakened_tests,
-        answer_weakened,
+        answer_acknowledgement,
         Search(
             "weakened",
             lambda view: (view.snapshot.attempts,),
@@ -225,7 +224,7 @@ TABLE: Final = (
         answer_conflict,
         Search("pairs", _instruction_records, lambda view, tools: find_conflicts(view)),
     ),
-    QuestionKind((kinds.ESCALATION,), ask_escalations, answer_escalation),
+    QuestionKind((kinds.ESCALATION,), ask_escalations, answer_acknowledgement),
 )
 _ROW_OF: Final = {name: row for row in TABLE for name in row.names}
 
@@ -235,7 +234,8 @@ def answers(item: ReviewItem, state: ProjectState) -> tuple[Answer, ...]:
 
     Raises `UnknownRecord` if the pattern that the question is about no longer exists.
     """
-    return (*_own_answers(item, state), *_pattern_decisions(item, state), *_snoozes(item, state))
+    own = _ROW_OF[item.kind].answers(item, state) if item.group is None else _row_answers(item, item.group)
+    return (*own, *_pattern_decisions(item, state), *_snoozes(item, state))
 
 
 def answer(item: ReviewItem, state: ProjectState, action: str) -> Answer | None:
@@ -252,10 +252,6 @@ def question_of(decision: Decision) -> str:
         return about
     is_offer = decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
     return extraction_question_id(decision.subject) if is_offer else decision.subject
-
-
-def _own_answers(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    return _ROW_OF[item.kind].answers(item, state) if item.group is None else _row_answers(item, item.group)
 
 
 def _row_answers(item: ReviewItem, group: QuestionGroup) -> Iterator[Answer]:

@@ -112,7 +112,8 @@ def find_offers(
     if not settings.enabled:
         return FoundOffers(is_done=True, is_whole=True)
     loops = yield from _choose_loops(view)
-    registry = yield from _digest_registry(view.snapshot.patterns, before)
+    patterns = view.snapshot.patterns
+    registry = before.registry[1] if before.registry[0] is patterns else (yield from _digest_registry(patterns))
     judged = yield from _recall(loops, before, stored)
     removed, offered = dict(before.removed), set(before.offered)
     new: dict[str, LoopVerdict] = {}
@@ -146,7 +147,7 @@ def find_offers(
         judged={id: judged[id] for id in loops if id in judged},
         offered=frozenset(offered),
         removed=removed,
-        registry=(view.snapshot.patterns, registry),
+        registry=(patterns, registry),
         is_done=is_older or next_id is None,
         is_whole=is_older and next_id is None,
     )
@@ -164,16 +165,6 @@ def _choose_loops(view: ProjectState) -> Steps[dict[str, bytes]]:
             break
         yield
     return chosen
-
-
-def _digest_registry(patterns: Mapping[str, Pattern], before: FoundOffers) -> Steps[bytes]:
-    if before.registry[0] is patterns:
-        return before.registry[1]
-    rows = []
-    for id in patterns:
-        rows.append((id, patterns[id].content_hash, len(patterns[id].source_loops)))
-        yield
-    return digest_of(rows)
 
 
 def _recall(loops: Mapping[str, bytes], before: FoundOffers, stored: StoredVerdicts) -> Steps[dict[str, LoopVerdict]]:
@@ -233,11 +224,12 @@ def ask_offers(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about extraction offers; loops that offer the same lessons are one question."""
     for joined in asker.found.offers:
         offer, (source_id, *others) = joined.offer, joined.sources
+        count = plural(len(offer.new), "lesson") if offer.new else plural(len(offer.merges), "further use")
         also = f"; {plural(len(others), 'other session')} offered the same" if others else ""
         yield asker.item(
             kinds.OFFER,
             source_id,
-            question=f"{_lessons_found(offer)} found in {{}}. Keep {'it' if len(offer.new) == 1 else 'them'}?",
+            question=f"{count} found in {{}}. Keep {'it' if len(offer.new) == 1 else 'them'}?",
             this="this session",
             reason=f"{offer_text(offer)}{also}",
             place="",
@@ -248,10 +240,6 @@ def ask_offers(asker: Asker) -> Iterator[ReviewItem]:
             evidence=len(offer.new) + len(offer.merges) + len(others),
             sources=joined.sources,
         )
-
-
-def _lessons_found(offer: Extraction) -> str:
-    return plural(len(offer.new), "lesson") if offer.new else plural(len(offer.merges), "further use")
 
 
 def offer_text(offer: Extraction) -> str:
@@ -366,8 +354,12 @@ def _read_in_steps(snapshot: Snapshot) -> Steps[_Digests]:
         ((one.id, one.loop_id, one.tags, one.description) for one in snapshot.tasks.values()),
         ((one.id, one.tags, one.description) for one in snapshot.memory_tasks.values()),
     )
-    patterns = ((one.id, one.content_hash, len(one.source_loops)) for one in snapshot.patterns.values())
-    return (yield from _digest_in_steps(learnings)), (yield from _digest_in_steps([patterns]))
+    return (yield from _digest_in_steps(learnings)), (yield from _digest_registry(snapshot.patterns))
+
+
+def _digest_registry(patterns: Mapping[str, Pattern]) -> Steps[bytes]:
+    registry = ((one.id, one.content_hash, len(one.source_loops)) for one in patterns.values())
+    return (yield from _digest_in_steps([registry]))
 
 
 def _digest_in_steps(parts: Iterable[Iterable[object]]) -> Steps[bytes]:

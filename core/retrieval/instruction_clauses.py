@@ -407,7 +407,7 @@ def _parse_clauses(text: str) -> list[Clause]:
         clause = _parse_clause(plain, is_unasked=UNASKED in part)
         clause = replace(clause, is_asked=clause.is_asked or UNLESS_ASKED in part)
         if clauses and not core_words(clause.words) - _known_verbs() and _PRONOUN.search(part):
-            clause = replace(clause, head=clause.head | _strip(clauses[-1].head))
+            clause = replace(clause, head=clause.head | clauses[-1].head - _known_verbs())
         if clauses and clause.is_ban and _CONTRAST.match(part) and not clause.actions:
             clause = replace(clause, context=clauses[-1].words)
         if clause.words:
@@ -417,11 +417,6 @@ def _parse_clauses(text: str) -> list[Clause]:
 
 def _known_verbs() -> frozenset[str]:
     return frozenset(word_table().verbs)
-
-
-def _strip(words: frozenset[str]) -> frozenset[str]:
-    """Return the words that are not verbs."""
-    return words - _known_verbs()
 
 
 def _parse_clause(text: str, *, is_unasked: bool) -> Clause:

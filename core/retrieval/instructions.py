@@ -235,7 +235,9 @@ def compare_instructions(
         cause = find_conflict(mine, theirs, is_close=is_close)
         if cause == "" and order:
             continue  # "X, then Y" does not contradict "never Y before X"
-        if cause is not None and not _is_exception(one, other, cause) and not _agree(one, other, mine, theirs):
+        # "Use 4 spaces" is a default; "use 2 spaces in YAML" is an exception, which does not contradict it.
+        is_exception = cause in _FORMATS and _subjects(one) != _subjects(other)
+        if cause is not None and not is_exception and not _agree(one, other, mine, theirs):
             choice = cause if cause.startswith("choice") else ""
             return Comparison(Relation.CONTRADICTS, similarity, choice)
     if order is None and one.steps and other.steps:
@@ -252,11 +254,6 @@ def compare_instructions(
         return Comparison(Relation.REPEATS, similarity)
     is_same = _is_same_text(one, other, closeness) or _demand_the_same(one, other, closeness)
     return Comparison(Relation.REPEATS, similarity) if is_same and _have_same_demands(one, other) else None
-
-
-def _is_exception(one: ParsedInstruction, other: ParsedInstruction, cause: str) -> bool:
-    """Return whether one text is an exception: "use 4 spaces" is a default, "use 2 spaces in YAML" is none."""
-    return cause in _FORMATS and _subjects(one) != _subjects(other)
 
 
 def _subjects(parsed: ParsedInstruction) -> frozenset[Area]:

@@ -200,7 +200,8 @@ class FitInputs(NamedTuple):
     def of(cls, past: PastTasks, patterns: Mapping[str, Pattern]) -> FitInputs | None:
         """Return what to fit to; None if there are too few tasks or patterns."""
         newest = past.tasks[:MAX_LEARNED]
-        worked = {id: pattern for id in _list_ids(newest) if (pattern := patterns.get(id)) is not None}
+        ids = sorted({id for task in newest for id in task.pattern_ids})
+        worked = {id: patterns[id] for id in ids if id in patterns}
         return cls(PastTasks(newest), worked) if len(newest) >= MIN_TASKS and len(worked) >= MIN_PATTERNS else None
 
     @property
@@ -216,10 +217,6 @@ class FitInputs(NamedTuple):
     def fit(self) -> WordWeights:
         """Fit the weights; takes up to a second."""
         return fit_weights(self.past, self.worked)
-
-
-def _list_ids(tasks: Iterable[SuccessfulTask]) -> list[str]:
-    return sorted({id for task in tasks for id in task.pattern_ids})
 
 
 def fit_weights(past: PastTasks, worked: Mapping[str, Pattern]) -> WordWeights:

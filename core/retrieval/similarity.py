@@ -195,7 +195,7 @@ def _join_ranges(starts: Numbers, ends: Numbers) -> tuple[NDArray[np.int64], NDA
 
 def _hash(texts: Sequence[str]) -> Hashes:
     words = [text.split() or [""] for text in texts]
-    code_of = {word: _code(word) for word in set().union(*words)}
+    code_of = {word: crc32(word.encode(errors="replace")) for word in set().union(*words)}
     codes = np.array([code_of[word] for word in chain.from_iterable(words)], np.uint64)
     sizes = np.array([len(found) for found in words])
     factors, mixers = _multipliers()
@@ -210,10 +210,6 @@ def _multipliers() -> NDArray[np.uint64]:
     """Return two rows of odd numbers, the same in each process."""
     numbers = [crc32(b"%d" % n) << 32 | crc32(b"-%d" % n) | 1 for n in range(2 * BANDS * _BAND_WORDS)]
     return np.array(numbers, np.uint64).reshape(2, -1)
-
-
-def _code(word: str) -> int:
-    return crc32(word.encode(errors="replace"))
 
 
 class Repetition(NamedTuple):

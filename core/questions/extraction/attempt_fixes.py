@@ -280,8 +280,11 @@ def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]
             if len(own := waiting.setdefault(command.key, [])) < _MAX_RUNS:
                 own.append(run)
             continue
-        for key in [key for key, own in waiting.items() if key == command.key or _contains(command, own)]:
-            own = waiting[key]
+        for key, own in list(waiting.items()):
+            # A chain of commands counts as the failed one that it contains.
+            parts = [set(run.command.parts) for run in own if run.command.parts]
+            if key != command.key and not any(some <= set(command.parts) for some in parts):
+                continue
             covered = [run for run in own if command.covers(run.command) or _names(command, run)]
             if not covered:
                 continue
@@ -304,11 +307,6 @@ def has_passed(action: Action) -> bool | None:
     if action.has_failed:
         return False
     return command_result(action.command, f"{action.output}\n{action.error}", action.success)
-
-
-def _contains(command: ActionCommand, runs: Sequence[_Run]) -> bool:
-    """Return whether a chain of commands contains the failed one."""
-    return any(set(run.command.parts) <= set(command.parts) for run in runs if run.command.parts)
 
 
 def _names(command: ActionCommand, run: _Run) -> bool:

@@ -359,10 +359,6 @@ def has_common_place(one: Pattern, other: Pattern) -> bool:
     return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
 
 
-def _has_same_text(one: Pattern, other: Pattern) -> bool:
-    return (one.error_message, one.description) == (other.error_message, other.description)
-
-
 def is_same_fix(one: Pattern, other: Pattern) -> bool:
     """Return whether two patterns remove an error with the same message by the same replacement, wherever it is."""
     if not one.error_message or one.error_message != other.error_message or is_comparison(one.error_message):
@@ -492,10 +488,12 @@ class KnownPatterns:
     def find_archived(self, pattern: Pattern, own_ids: Collection[str]) -> ArchivedPattern | None:
         """Return an archived pattern from the same work (`own_ids`) that says the same as a new one."""
         found = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
-        same = (one for one in found if one.pattern.type is pattern.type)
-        return next(
-            (one for one in same if _has_same_text(one.pattern, pattern) or is_same_fix(one.pattern, pattern)), None
-        )
+        for one in found:
+            old = one.pattern
+            has_same_text = (old.error_message, old.description) == (pattern.error_message, pattern.description)
+            if old.type is pattern.type and (has_same_text or is_same_fix(old, pattern)):
+                return one
+        return None
 
     @cached_property
     def archived_of_loop(self) -> dict[str, list[ArchivedPattern]]:
@@ -567,7 +565,8 @@ def find_anchors(repair: Repair, root: str) -> tuple[str, ...]:
     code = [file for file in dict.fromkeys(files) if not is_test_file(file)] or list(dict.fromkeys(files))
     chosen = code[:_MAX_FILES]
     names = dict.fromkeys(one for one in _find_anchors(repair, root) if one.file in chosen)
-    left = [one for one in names if not _is_vague(one.name)][:_MAX_NAMES]
+    clear = (one for one in names if len(one.name) >= _MIN_NAME and not one.name.startswith(("__", "<")))
+    left = [one for one in clear if one.name not in _COMMON][:_MAX_NAMES]
     texts = [text for file in chosen for text in (file, *(one.text for one in left if one.file == file))]
     return tuple(one.text for one in list_anchors(texts))
 
@@ -591,7 +590,3 @@ def _relative(file: str, root: str) -> str:
     """Return a path in the project, "" for another one."""
     anchor = parse_anchor(relative_to_project(file, root)) if file else None
     return anchor.file if anchor is not None and not anchor.name else ""
-
-
-def _is_vague(name: str) -> bool:
-    return len(name) < _MIN_NAME or name in _COMMON or name.startswith(("__", "<"))

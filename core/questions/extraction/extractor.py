@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from core.questions.extraction.learnings import (
     CLUSTER_ID,
     Cluster,
     Comparison,
-    cluster_snapshot_in_steps,
+    cluster_in_steps,
     compare_lessons_in_steps,
     extract_lesson,
     extract_recurring_lesson,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from core.records.loops import Loop, LoopDetails
     from core.records.reflections import JoinedLesson
     from core.records.snapshot import Snapshot
-    from core.sources.patterns import ArchivedPattern
 
 
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
@@ -80,7 +80,7 @@ class Extractor:
         self._recurring: tuple[tuple[object, ...], tuple[Cluster, ...]] | None = None
         self._is_prepared = False  # whether the indexes are made
         self._unfit: tuple[Snapshot, dict[str, str]] | None = None
-        self._compared: tuple[Snapshot, tuple[Comparison, ...]] | None = None
+        self._compared: tuple[tuple[object, ...], tuple[Comparison, ...]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
         """Extract patterns from a loop, task, debug session, recurring learning or lesson.
@@ -116,15 +116,11 @@ class Extractor:
 
     def find_recurring_in_steps(self, snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
         """Do `find_recurring` step by step."""
-        key = _cache_key(snapshot)
-        if (found := self._cached(key)) is None:
-            found = yield from cluster_snapshot_in_steps(snapshot, self._stored)
-            self._recurring = key, found
-        return found
-
-    def _cached(self, key: tuple[object, ...]) -> tuple[Cluster, ...] | None:
+        key = snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
         known = self._recurring
-        return known[1] if known is not None and known[0] == key else None
+        if known is None or known[0] != key:
+            self._recurring = known = key, (yield from cluster_in_steps(snapshot, self._stored))
+        return known[1]
 
     def explain_unfit(self, cluster: Cluster, view: ProjectState) -> str:
         """Return why a recurring learning gives no candidate, or "" if it does; cached."""
@@ -149,17 +145,10 @@ class Extractor:
     def find_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
         """Do `find_lessons` step by step."""
         snapshot = view.snapshot
-        if (compared := self._find_compared(snapshot)) is None:
-            compared = yield from compare_lessons_in_steps(snapshot.lessons, snapshot.patterns)
-            self._compared = snapshot, compared
-        return (yield from judge_lessons_in_steps(compared, snapshot, view.board))
-
-    def _find_compared(self, snapshot: Snapshot) -> tuple[Comparison, ...] | None:
-        if self._compared is None:
-            return None
-        before, compared = self._compared
-        is_same = before.lessons is snapshot.lessons and before.patterns is snapshot.patterns
-        return compared if is_same else None
+        key, known = (snapshot.lessons, snapshot.patterns), self._compared
+        if known is None or not all(map(is_, known[0], key)):
+            self._compared = known = key, (yield from compare_lessons_in_steps(*key))
+        return (yield from judge_lessons_in_steps(known[1], snapshot, view.board))
 
     def extract_lesson(
         self, joined: JoinedLesson, view: ProjectState, types: frozenset[PatternType] = ALL_TYPES
@@ -210,13 +199,12 @@ class Extractor:
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = KnownPatterns.of(view.snapshot, view.similarity, view.board.results, self._read_archived)
+            known = KnownPatterns.of(
+                view.snapshot, view.similarity, view.board.results, lambda: read_archives(self._project)[0]
+            )
             self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known
             self._is_prepared = False
         return self._indexed[1:]
-
-    def _read_archived(self) -> tuple[ArchivedPattern, ...]:
-        return read_archives(self._project)[0]
 
 
 def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
@@ -225,11 +213,6 @@ def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
     if found is None:
         raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson list")
     return found
-
-
-def _cache_key(snapshot: Snapshot) -> tuple[object, ...]:
-    """Return the records that the recurring learnings depend on."""
-    return snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
 
 
 MAX_RECORDS: Final = 500  # maximum number of patterns with problems of which a repair is searched
@@ -258,7 +241,8 @@ class OldRules:
             pattern = self._snapshot.patterns.get(id)
             if pattern is None or not pattern.is_registered or not (problems := self._judge(pattern)):
                 continue
-            if self._is_decided(pattern) or self._is_edited(pattern):
+            is_approved = self._snapshot.curation.approves(id, pattern.content_hash)
+            if is_approved or id in self._snapshot.curation.pins or self._is_edited(pattern):
                 left.append(id)
             elif len(faulty) < MAX_RECORDS:
                 faulty[id] = problems
@@ -289,11 +273,6 @@ class OldRules:
         except (RalphdeckError, ValueError):  # the decision log was edited
             return True
         return inserted.content_hash != pattern.content_hash
-
-    def _is_decided(self, pattern: Pattern) -> bool:
-        """Return whether a person pinned a pattern or approved its text."""
-        curation = self._snapshot.curation
-        return pattern.id in curation.pins or curation.approves(pattern.id, pattern.content_hash)
 
     def _judge(self, pattern: Pattern) -> tuple[Problem, ...]:
         if pattern.type is PatternType.ERROR:

@@ -311,7 +311,9 @@ class Fix:
         self.has_code = bool(self.lines)
         named = find_signs(pattern.description)
         self.commands = named.commands
-        mentions = " ".join(one for one in named.code if is_specific(one)) + " ".join(_capitalized(pattern.description))
+        # Names of code in plain words are those with a capital that begin no sentence.
+        capitalized = re.findall(r"(?<=[a-z,] )[A-Z][A-Za-z0-9]{2,40}\b", pattern.description[:MAX_TEXT])
+        mentions = " ".join(one for one in named.code if is_specific(one)) + " ".join(capitalized)
         self.mentions = find_words(mentions) - find_words(pattern.error_message) - find_words(removed)
 
     def compare(self, edits: Sequence[Edit]) -> Comparison:
@@ -325,7 +327,9 @@ class Fix:
             named = self.mentions & words
             return Comparison(True, ", ".join(sorted(named))) if named else Comparison(None)
         common = self.words & words
-        if len(common) >= _HALF * len(self.words) and (len(common) > 1 or self._is_enough(common)):
+        # The only name of a fix shows it by itself, unless it is short.
+        is_enough = len(self.words) == 1 and any(not one[0].isalpha() or len(one) >= _MIN_NAME for one in common)
+        if len(common) >= _HALF * len(self.words) and (len(common) > 1 or is_enough):
             return Comparison(True, ", ".join(sorted(common)))
         shapes = {shape for edit in edits for line in edit.added.splitlines() if (shape := _shape(line))}
         is_unclear = (self.added | self.mentions) & words or shapes & self.shapes or not self.added
@@ -336,10 +340,6 @@ class Fix:
         if squeezed in _squeeze(edit.removed):
             return False
         return bool(find_words(line) & self.added) or bool(_squeeze(edit.removed) & self.removed)
-
-    def _is_enough(self, common: Iterable[str]) -> bool:
-        """Return whether the only name of a fix shows it by itself."""
-        return len(self.words) == 1 and any(not one[0].isalpha() or len(one) >= _MIN_NAME for one in common)
 
 
 def _squeeze(text: str) -> set[str]:
@@ -353,11 +353,6 @@ def _shape(line: str) -> str:
     shape = _IDENTIFIER.sub(lambda word: "\0" if find_words(word[0]) or len(word[0]) < 3 else word[0], line)
     shape = "".join(re.sub(r"\d+|\"[^\"]*\"|'[^']*'", "\0", shape).split())
     return shape if sum(map(str.isalpha, shape)) > 3 or re.search(r"[^\w\s\x00.,()=:;]{2}|or|and", shape) else ""
-
-
-def _capitalized(text: str) -> list[str]:
-    """Return names of code in plain words: those with a capital that begin no sentence."""
-    return re.findall(r"(?<=[a-z,] )[A-Z][A-Za-z0-9]{2,40}\b", text[:MAX_TEXT])
 
 
 def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
@@ -425,19 +420,15 @@ def _judge_warning(pattern: Pattern, work: RecordedWork) -> Judgement:
     done = [one for one in found if one.match is Match.YES]
     if done:
         return UNCLEAR if wrong.is_conditional else Judgement(False, done[0].number, done[0].what)
-    if any(one.match is Match.UNCLEAR for one in found) or _may_touch(wrong, work):
+    # An edit that does not show its change may do what the text names.
+    may_touch = any(edit.is_hidden for edit in work.edits) and bool(wrong.paths or wrong.code)
+    if may_touch or any(one.match is Match.UNCLEAR for one in found):
         return UNCLEAR
     others = [one for one in find_actions(better, work) if one.match is Match.YES]
     has_lead = any(sign.lead for sign in wrong.commands)  # another `git push` is one, another `rm` is not
     others += [one for one in found if one.match is Match.OTHER and (not one.is_run or has_lead)]
     first = min(others, key=lambda one: one.number, default=None)
     return Judgement(True, first.number, first.what) if first is not None else UNCLEAR
-
-
-def _may_touch(wrong: Signs, work: RecordedWork) -> bool:
-    """Return whether an edit that does not show its change may do what a text names."""
-    hidden = {edit.place for edit in work.edits if edit.is_hidden}
-    return bool(hidden) and bool(wrong.paths or wrong.code)
 
 
 def _judge_advice(pattern: Pattern, work: RecordedWork) -> Judgement:

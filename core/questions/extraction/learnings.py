@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput
 from core.base.masking import mask_secrets
 from core.base.polarity import Warned, parse_warning, read_warning
-from core.base.steps import Steps, run_all, sort_in_steps
+from core.base.steps import Steps, sort_in_steps
 from core.base.text import lesson_name, make_slug, one_line, strip_label
 from core.learning.states import CODES
 from core.questions.extraction.approaches import (
@@ -77,6 +77,15 @@ CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
 _KIND, _KEY = "learnings", "groups"  # of the stored groups
 _UNDATED: Final = datetime.max.replace(tzinfo=UTC)
+_MAX_NAME: Final = 120  # characters of the name of an approach
+KNOWN: Final = "already known from all of these loops as "
+"""Start of the reason for a pattern that is already registered; its ID follows."""
+_MAX_STEPS: Final = 20
+_MAX_TRACE: Final = 10
+MAX_PATTERNS: Final = 20_000  # patterns that lessons are compared with; in a larger registry, the first ones
+_MAX_NAMED: Final = 8  # patterns or lessons that one lesson is said to contradict
+_INJECTED_BY_RULE: Final = (CODES[Maturity.ESTABLISHED], CODES[Maturity.PROVEN])
+_MAX_SOURCES: Final = 20
 
 
 class Member(NamedTuple):
@@ -106,36 +115,23 @@ class Cluster(Struct, frozen=True, kw_only=True, gc=False):
         return self.central.learning
 
 
-def cluster_reflections(reflections: Iterable[Reflection], loop_of_task: Mapping[str, str]) -> tuple[Cluster, ...]:
-    """Find the recurring learnings, those of the most loops first.
+def cluster_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[Cluster, ...]]:
+    """Find the recurring learnings of a project step by step, those of the most loops first.
 
     A learning joins a cluster if it is similar to the central one and asks for the same (see
     `core.retrieval.contradiction`). So no chain of small differences joins different learnings. Learnings that are
     similar to many others become central. The order of the reflections does not matter. Drafts, and reflections without
     loop and task, are ignored. Each reflection is compared with a bounded number of others: 10,000 reflections take a
-    few seconds. `loop_of_task` maps a task to its loop, if known, so that both count as one source.
+    few seconds; learnings that were grouped before are not compared.
     """
-    from core.index.verdicts import VerdictsInMemory  # imports sqlite3, which the help of commands does without
-
-    return run_all(_cluster_steps(reflections, loop_of_task, VerdictsInMemory()))
-
-
-def cluster_snapshot_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[Cluster, ...]]:
-    """Find the recurring learnings of a project step by step; learnings that were grouped before are not compared."""
     names = LoopNames(snapshot.loops.values())
     loop_of_task = {}
     for id, task in collect_past_tasks(snapshot).items():
         if (link := names.link(task)) is not None:
             loop_of_task[id] = link.loop_id
         yield
-    return (yield from _cluster_steps(snapshot.reflections.values(), loop_of_task, stored))
-
-
-def _cluster_steps(
-    reflections: Iterable[Reflection], loop_of_task: Mapping[str, str], stored: StoredVerdicts
-) -> Steps[tuple[Cluster, ...]]:
     same: dict[Statement, list[Member]] = defaultdict(list)
-    for reflection in reflections:
+    for reflection in snapshot.reflections.values():
         source = reflection.loop_id or loop_of_task.get(reflection.task_id, reflection.task_id)
         if source and not reflection.draft:
             statement = Statement.of(reflection.learning)
@@ -235,77 +231,6 @@ def _make_cluster(members: Sequence[Member], central: Reflection) -> Cluster:
 
 def _age_order(member: Member) -> tuple[datetime, str]:
     return member.reflection.at or _UNDATED, member.reflection.id
-
-
-_MAX_NAME: Final = 120  # characters of the name of an approach
-
-
-def make_lesson(
-    kind: PatternType, when: str, lesson: str, evidence: str, *, loop_id: str, at: datetime, by: str
-) -> Proposal:
-    """Turn a lesson into a pattern, with its secrets masked.
-
-    `when` is the situation, or for an error pattern the error message. `loop_id` is that of the work where it was
-    learned, or "". Raises BadInput if a text is empty, or if an error message is too general to be recognised.
-    """
-    when, lesson, evidence = (one_line(mask_secrets(text)) for text in (when, lesson, evidence))
-    for name, text in (("when", when), ("lesson", lesson), ("evidence", evidence)):
-        if not text:
-            raise BadInput(f"{name} is empty")
-    origin: dict[str, Any] = {
-        "sources": [make_source(loop_id, at, by=by)] if loop_id else [],
-        "at": at,
-        "trace": (f"proposed by {by}",),
-    }
-    if kind is PatternType.ANTI:
-        warned = read_warning(lesson)
-        why = "; ".join(filter(None, (warned.why, evidence)))
-        return _without_uses(draft_pattern(kind, when, warned.text, why, better=warned.better, **origin))
-    return _without_uses(draft_pattern(kind, when, lesson, evidence, **origin))
-
-
-def _without_uses(proposal: Proposal) -> Proposal:
-    """Return a proposal that counts no use: an agent that proposes a lesson has not applied it."""
-    return replace(proposal, record=proposal.record | without_uses(proposal.type))
-
-
-def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:
-    """Draft a pattern of some lines; for an anti-pattern, `text` is what to avoid and `better` what to do instead.
-
-    `when` is "" if unknown. Raises BadInput if the error message of an error pattern, `when`, is too general.
-    """
-    language = mentioned_language(when, text)
-    if kind is PatternType.ERROR:
-        error = parse_error(Failure(message=when), "a lesson", None, origin["at"])
-        if error is None:
-            raise BadInput("`when` of an error_fix must be the error message, such as 'TypeError: x is null'")
-        category = fix_category(text, "", "", error.message)
-        fields = {
-            "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
-            "fix_approach": {"description": text, "fix_category": category},
-        }
-        tags = make_tags(language, category, error.error_type, (error.file, text))
-        return make_proposal(kind, make_slug(text, "error"), fields, tags=tags, **origin)
-    category = analyse_task(when).category or analyse_task(text).category or "implementation"
-    all_tags = (language, category, detect_domain((when, text)))
-    if kind is PatternType.ANTI:
-        mode = detect_failure_mode(f"{text} {why}")
-        return make_anti_pattern(
-            text, mode, symptoms=[when] if when else None, why=why, better=better, tags=all_tags, **origin
-        )
-    approach = {
-        "name": one_line(when, _MAX_NAME) or None,
-        "task_category": category,
-        "approach": {"description": text, "steps": []},
-        "preconditions": [when] if when else None,
-    }
-    return make_proposal(kind, make_slug(text, category), approach, tags=all_tags, **origin)
-
-
-KNOWN: Final = "already known from all of these loops as "
-"""Start of the reason for a pattern that is already registered; its ID follows."""
-_MAX_STEPS: Final = 20
-_MAX_TRACE: Final = 10
 
 
 def extract_recurring_lesson(
@@ -422,11 +347,6 @@ def _compare_recurring(
     return refuse_ineffective(mark_duplicate(proposal, alike, settings), known, settings)
 
 
-MAX_PATTERNS: Final = 20_000  # patterns that lessons are compared with; in a larger registry, the first ones
-_MAX_NAMED: Final = 8  # patterns or lessons that one lesson is said to contradict
-_INJECTED_BY_RULE: Final = (CODES[Maturity.ESTABLISHED], CODES[Maturity.PROVEN])
-
-
 class Comparison(Struct, frozen=True):
     """Lessons that say the same, and what is similar to them: patterns by ID, other lessons by their number."""
 
@@ -467,7 +387,8 @@ def compare_lessons_in_steps(
             if row == number + len(ids):
                 continue
             if statement.demand.differs(statements[row].demand):
-                if _is_opposite(statement, statements[row]):
+                # More than the numbers must differ: other numbers may be about other things.
+                if replace(statement.demand, numbers=()).differs(statements[row].demand):
                     opposite.append(row)
             elif row < len(ids):
                 same.append((-ratio, ids[row]))
@@ -583,17 +504,9 @@ def _read_pattern(pattern: Pattern) -> Statement:
     return _negated(Statement.of(warned.approach if warned else line))
 
 
-def _is_opposite(one: Statement, other: Statement) -> bool:
-    """Return whether more than numbers differ: other numbers may be about other things."""
-    return replace(one.demand, numbers=()).differs(other.demand)
-
-
 def _negated(statement: Statement) -> Statement:
     demand: Demand = replace(statement.demand, negated=not statement.demand.negated)
     return replace(statement, demand=demand)
-
-
-_MAX_SOURCES: Final = 20
 
 
 def pattern_type(lesson: Lesson) -> PatternType | None:
@@ -671,3 +584,65 @@ def _compare_lesson(
         if sources & {source.loop_id for source in known.patterns[id].source_loops}:
             return replace(proposal, refused=f"already known from its session as {id}", known_as=id)
     return mark_duplicate(proposal, similar, settings)
+
+
+def make_lesson(
+    kind: PatternType, when: str, lesson: str, evidence: str, *, loop_id: str, at: datetime, by: str
+) -> Proposal:
+    """Turn a lesson into a pattern, with its secrets masked.
+
+    `when` is the situation, or for an error pattern the error message. `loop_id` is that of the work where it was
+    learned, or "". Raises BadInput if a text is empty, or if an error message is too general to be recognised.
+    """
+    when, lesson, evidence = (one_line(mask_secrets(text)) for text in (when, lesson, evidence))
+    for name, text in (("when", when), ("lesson", lesson), ("evidence", evidence)):
+        if not text:
+            raise BadInput(f"{name} is empty")
+    origin: dict[str, Any] = {
+        "sources": [make_source(loop_id, at, by=by)] if loop_id else [],
+        "at": at,
+        "trace": (f"proposed by {by}",),
+    }
+    if kind is PatternType.ANTI:
+        warned = read_warning(lesson)
+        why = "; ".join(filter(None, (warned.why, evidence)))
+        return _without_uses(draft_pattern(kind, when, warned.text, why, better=warned.better, **origin))
+    return _without_uses(draft_pattern(kind, when, lesson, evidence, **origin))
+
+
+def _without_uses(proposal: Proposal) -> Proposal:
+    """Return a proposal that counts no use: an agent that proposes a lesson has not applied it."""
+    return replace(proposal, record=proposal.record | without_uses(proposal.type))
+
+
+def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:
+    """Draft a pattern of some lines; for an anti-pattern, `text` is what to avoid and `better` what to do instead.
+
+    `when` is "" if unknown. Raises BadInput if the error message of an error pattern, `when`, is too general.
+    """
+    language = mentioned_language(when, text)
+    if kind is PatternType.ERROR:
+        error = parse_error(Failure(message=when), "a lesson", None, origin["at"])
+        if error is None:
+            raise BadInput("`when` of an error_fix must be the error message, such as 'TypeError: x is null'")
+        category = fix_category(text, "", "", error.message)
+        fields = {
+            "error_signature": {"error_type": error.error_type, "error_pattern": error.signature},
+            "fix_approach": {"description": text, "fix_category": category},
+        }
+        tags = make_tags(language, category, error.error_type, (error.file, text))
+        return make_proposal(kind, make_slug(text, "error"), fields, tags=tags, **origin)
+    category = analyse_task(when).category or analyse_task(text).category or "implementation"
+    all_tags = (language, category, detect_domain((when, text)))
+    if kind is PatternType.ANTI:
+        mode = detect_failure_mode(f"{text} {why}")
+        return make_anti_pattern(
+            text, mode, symptoms=[when] if when else None, why=why, better=better, tags=all_tags, **origin
+        )
+    approach = {
+        "name": one_line(when, _MAX_NAME) or None,
+        "task_category": category,
+        "approach": {"description": text, "steps": []},
+        "preconditions": [when] if when else None,
+    }
+    return make_proposal(kind, make_slug(text, category), approach, tags=all_tags, **origin)

@@ -145,8 +145,8 @@ class RecordedWork:
         for place in self.find_errors(pattern):
             command = parse_command(self.actions[place])
             later = range(place + 1, len(self.actions))
-            passed = (n for n in later if has_passed(self.actions[n]) and _covers(self.actions[n], command))
-            end = next(passed, None)
+            passed = ((n, parse_command(self.actions[n])) for n in later if has_passed(self.actions[n]))
+            end = next((n for n, own in passed if own.key == command.key and own.covers(command)), None)
             if end is None:
                 windows.append(Window(max(place, self.start - 1), len(self.actions), False))
             elif end >= self.start:
@@ -169,8 +169,11 @@ class RecordedWork:
     @cached_property
     def runs(self) -> list[Run]:
         """The programs that ran after the moment, also those that failed."""
-        after = range(self.start, len(self.actions))
-        return [run for place in after for run in _runs_of(self.actions[place], place)]
+        return [
+            run._replace(number=action.number, place=place)
+            for place, action in enumerate(self.actions[self.start :], self.start)
+            for run in (parse_programs(action.command[:MAX_TEXT]) if action.command else ())
+        ]
 
     def may_hide_edits(self, start: int, end: int) -> bool:
         """Return whether a command between two places may have changed files without showing how."""
@@ -182,11 +185,6 @@ def is_error_of(pattern: Pattern, failure: Failure) -> bool:
     if not pattern.error_pattern:
         return bool(pattern.error_message) and pattern.error_message == clean_message(failure)
     return matches_failure(pattern, failure)
-
-
-def _covers(action: Action, command: object) -> bool:
-    own = parse_command(action)
-    return isinstance(command, type(own)) and own.key == command.key and own.covers(command)
 
 
 def _find_edits(action: Action, place: int, seen: dict[str, set[str]]) -> Iterator[Edit]:
@@ -228,11 +226,6 @@ def find_words(code: str) -> set[str]:
     """Return the distinctive names and operators in code, in lower case, without those in quoted texts."""
     words = (word.casefold() for word in _WORD.findall(_STRING.sub('""', code[:MAX_TEXT])))
     return {word for word in words if word not in _COMMON_WORDS}
-
-
-def _runs_of(action: Action, place: int) -> list[Run]:
-    runs = parse_programs(action.command[:MAX_TEXT]) if action.command else ()
-    return [run._replace(number=action.number, place=place) for run in runs]
 
 
 @lru_cache(1024)  # agents repeat their commands

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from core.questions.extraction.learnings import KNOWN, Cluster, cluster_reflections
+from core.questions.extraction.learnings import KNOWN, Cluster
 from core.records.reflections import Reflection
 from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
+from tests.factories import cluster_reflections
 from tui.kit.glyphs import ASCII, DRAWN
 from tui.screens.document import document_lines, draw_cells
 

@@ -21,8 +21,7 @@ from core.index.verdicts import VerdictsInMemory
 from core.questions.extraction.engine import KnownPatterns
 from core.questions.extraction.learnings import (
     Cluster,
-    cluster_reflections,
-    cluster_snapshot_in_steps,
+    cluster_in_steps,
     compare_lessons_in_steps,
     extract_lesson,
     extract_recurring_lesson,
@@ -42,6 +41,7 @@ from core.retrieval.similarity import sorted_words
 from tests.agent_lessons import CLOCK, NO_CLOCK, drafted, make_agent_lesson
 from tests.factories import (
     NOW,
+    cluster_reflections,
     make_board,
     make_known_patterns,
     make_pattern,
@@ -65,7 +65,7 @@ def texts(clusters: tuple[Cluster, ...]) -> list[list[str]]:
 
 
 def find_clusters(snapshot: Snapshot, stored: VerdictsInMemory) -> tuple[Cluster, ...]:
-    return run_all(cluster_snapshot_in_steps(snapshot, stored))
+    return run_all(cluster_in_steps(snapshot, stored))
 
 
 def test_a_learning_recurs_if_two_loops_recorded_it() -> None:
