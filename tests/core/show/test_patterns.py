@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from core.records.patterns import Pattern, PatternType
+from core.show.pages.patterns import body
 from core.show.patterns import COLUMNS, pattern_cells
 from core.show.table import list_words
-from tests.factories import make_assessment, make_pattern
+from tests.factories import NOW, example_patterns, make_assessment, make_pattern
+from tui.kit.glyphs import DRAWN
+from tui.screens.document import document_lines
 
 
 def test_an_error_is_called_by_its_message_not_by_the_expression_for_it() -> None:
@@ -24,3 +28,29 @@ def test_a_row_counts_the_results_that_worked() -> None:
     assert words["worked"] == "9 of 12" and words["used"] == "14"
     unused = make_assessment(successes=0, failures=0, uses=0, rate=None)
     assert list_words(COLUMNS, pattern_cells(make_pattern(), unused))["worked"] == "—"
+
+
+def plain(pattern: Pattern) -> list[str]:
+    return [line.plain for line in document_lines(body(pattern), NOW, DRAWN)]
+
+
+def lines_of(**fields: object) -> list[str]:
+    return plain(make_pattern(**fields))  # type: ignore[arg-type]
+
+
+def test_anti_pattern_shows_approach_and_reason_separately() -> None:
+    lines = plain(example_patterns()["pat-anti-premature-optimization-001"])
+    assert "Approach: Optimizing code before tests pass or requirements are met" in lines
+    assert "Why it fails: Optimization distracts from primary goal and adds complexity" in lines
+
+
+def test_anti_pattern_without_a_reason_shows_none() -> None:
+    lines = lines_of(type=PatternType.ANTI, description="Split by file type")
+    assert lines == ["Approach: Split by file type"]
+
+
+def test_use_case_and_iterations_are_shown() -> None:
+    lines = lines_of(type=PatternType.TEMPLATE, description="Wraps a call", use_case="Calls that fail")
+    assert lines == ["About: Wraps a call", "Use: Calls that fail"]
+    shown = plain(example_patterns()["pat-success-test-generation-001"])
+    assert "Iterations: 2.5 on average, 1 to 5" in shown

@@ -12,7 +12,7 @@ from core.decisions.commands import Note, Promote
 from core.learning import threshold_replay
 from core.learning.threshold_replay import History, Replay, what_if
 from core.records.patterns import Maturity
-from tests.core.show.test_what_if import replay
+from tests.core.show.test_comparison import replay
 from tests.tui.user import User, open_dashboard
 from tui.kit.value_field import ValueField
 from tui.screens.help import Help

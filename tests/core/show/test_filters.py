@@ -1,3 +1,5 @@
+"""Filters: parsing, completion, and what they select of each kind of record."""
+
 from __future__ import annotations
 
 from datetime import timedelta
@@ -14,10 +16,43 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
 from core.records.snapshot import Delta, Snapshot
 from core.show.decisions import DECISION_FIELDS, select_decisions
-from core.show.filter_parser import MAX_QUERY, Query, Term, parse_query
+from core.show.filter_parser import MAX_QUERY, FieldKind, Fields, Query, Term, completions, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.reflections import REFLECTION_FIELDS, select_reflections
 from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
+
+FIELDS: Fields = {
+    "status": ("running", "paused"),
+    "state": ("open",),
+    "uses": FieldKind.NUMBER,
+    "rate": FieldKind.SHARE,
+    "age": FieldKind.AGE,
+    "tag": FieldKind.TEXT,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("word ", ()),
+        ("sta", ("status:", "state:")),
+        ("null -STA", ("null -status:", "null -state:")),
+        ("status:", ("status:running", "status:paused")),
+        ("-status:P", ("-status:paused",)),
+        ("status:paused", ()),
+        ("a status:running u", ("a status:running uses:",)),
+        ("uses:", ("uses:>3",)),
+        ("uses:5", ()),
+        ("rate:", ("rate:>50%",)),
+        ("age:", ("age:<7d",)),
+        ("tag:a", ()),
+        ("other:a", ()),
+        ('"sta', ()),
+    ],
+)
+def test_the_last_term_is_completed_by_fields_and_values(text: str, expected: tuple[str, ...]) -> None:
+    assert completions(text, FIELDS) == expected
 
 
 def make(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:

@@ -1,24 +1,35 @@
-"""Metrics of small projects, checked by hand."""
+"""Sections of the metrics, their exports, and the uses of a team."""
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from core.base.errors import BadInput
+from core.base.paths import project_at
+from core.base.settings import Settings
+from core.files.atomic_write import export_file, file_exists
 from core.index.review_items import ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.learning.states import CODES
+from core.project.project import Project
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
+from core.records.team import PooledTrials, ProjectUses, TeamStatus
 from core.show.metrics.dashboard import (
     WEEK,
+    Dashboard,
     Week,
+    build_dashboard,
     compute_coverage,
     compute_trend,
     count_changes,
@@ -31,8 +42,17 @@ from core.show.metrics.dashboard import (
     list_week_starts,
     select_registered,
 )
+from core.show.metrics.sections import (
+    build_figures,
+    count_team_uses,
+    describe_pool,
+    describe_team_uses,
+    export_metrics,
+    section_markdown,
+    to_csv,
+)
 from core.show.metrics.sessions import top_causes
-from tests.factories import SETTINGS, make_pattern, make_pin, make_recorded_counts
+from tests.factories import HOSTILE_LABEL, SETTINGS, make_bars, make_pattern, make_pin, make_recorded_counts
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=3, hours=5)
@@ -209,3 +229,115 @@ def test_causes_are_counted_once_per_session_since_a_day() -> None:
         ("root cause", "null_undefined_access", 2, "a-loop"),
         ("failure mode", "repeated_same_error", 1, "x"),
     ]
+
+
+EXPORTED = datetime(2026, 2, 5, tzinfo=UTC)
+TREES = Path(__file__).parents[2] / "trees"
+
+
+@pytest.fixture(scope="module")
+def found() -> Dashboard:
+    opened = Project(project_at(TREES / "spec-examples"), Settings(), by="ana", clock=lambda: EXPORTED, cache=False)
+    opened.load()
+    return build_dashboard(opened.view, "ana", 4)
+
+
+def test_every_format_contains_every_section(found: Dashboard) -> None:
+    figures = build_figures(found)
+    report = export_metrics(found, ".md", "acme").decode()
+    cells = list(csv.reader(io.StringIO(export_metrics(found, ".csv", "acme").decode())))
+    assert cells[0] == ["section", "row", "part", "value", "low", "high", "n"]
+    assert {line[0] for line in cells[1:]} == {figure.id for figure in figures if figure.rows}
+    for figure in figures:
+        assert f"## {figure.title}\n" in report
+        assert figure.rows or figure.missing
+
+
+def test_example_metrics_have_the_expected_figures(found: Dashboard) -> None:
+    by_id = {figure.id: figure for figure in build_figures(found)}
+    assert by_id["patterns"].rows[-1].count == 6
+    assert by_id["evidence"].rows[-1].label == "2 Feb"
+    assert by_id["mirror"].takeaway == "You have not promoted or deprecated a lesson yet."
+    assert found.iterations.difference is None
+    assert "Not enough data" in by_id["iterations"].takeaway
+
+
+def test_figures_of_an_empty_project_say_what_is_missing(tmp_path: Path) -> None:
+    opened = Project(project_at(tmp_path), Settings(), by="ana", clock=lambda: EXPORTED, cache=False)
+    opened.load()
+    figures = build_figures(build_dashboard(opened.view, "ana", 12))
+    assert all(not figure.rows and figure.missing for figure in figures)
+    assert "No use in the last 12 weeks." in [figure.takeaway for figure in figures]
+
+
+def test_hostile_names_stay_text(found: Dashboard) -> None:
+    figure = make_bars(HOSTILE_LABEL, "@SUM(A1)", "plain")
+    cells = list(csv.reader(io.StringIO(to_csv(found, [figure], ""))))
+    assert [line[1][:2] for line in cells[1:]] == ["'=", "'@", "pl"]
+    assert "\x1b" not in "".join(cells[1])
+    report = section_markdown(figure)
+    assert "\x1b" not in report
+    assert "\\<script\\>" in report
+    assert len([line for line in report.splitlines() if line.startswith("#")]) == 1
+    rows = [line for line in report.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {4}
+
+
+def test_a_file_is_named_outside_of_aiwg_with_a_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = project_at(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert export_file("report.MD", project, (".md",)) == tmp_path / "report.MD"
+    (tmp_path / ".aiwg").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / ".aiwg")
+    assert file_exists(tmp_path / "link")
+    assert not file_exists(tmp_path / ("x" * 300))
+    for name in (".aiwg/report.md", "link/report.md", "report.txt", "report", "a\0.md"):
+        with pytest.raises(BadInput):
+            export_file(name, project, (".md",))
+
+
+AT = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)
+STATUS = TeamStatus(
+    space="shop",
+    uses=(
+        ProjectUses("web", {4: (1, 2, 3), 12: (10, 2, 14), 52: (20, 2, 30)}),
+        ProjectUses("api\x1b[31m", {4: (0, 0, 0), 12: (30, 1, 31), 52: (30, 1, 31)}),
+        ProjectUses("unused", {4: (0, 0, 0), 12: (0, 0, 0), 52: (0, 0, 0)}),
+    ),
+    uses_at=AT,
+)
+
+
+def test_projects_with_most_uses_come_first_after_the_whole_team() -> None:
+    found = describe_team_uses(STATUS, 12)
+    assert found["takeaway"] == (
+        "45 uses in 2 of 3 projects in 12 weeks: 40 worked, 3 failed; as of 2026-11-23 12:03 UTC"
+    )
+    assert found["rows"] == [
+        ("all projects", (40, 3), 45),
+        ("api␛[31m", (30, 1), 31),
+        ("web", (10, 2), 14),
+    ]
+
+
+def test_another_range_is_counted_in_the_next_longer_known_one() -> None:
+    assert [count_team_uses(STATUS, weeks)[0] for weeks in (1, 4, 5, 52, 100)] == [4, 4, 12, 52, 52]
+
+
+def test_a_single_project_has_no_row_for_the_team() -> None:
+    assert [label for label, *_ in describe_team_uses(STATUS, 4)["rows"]] == ["web"]
+
+
+def test_a_team_without_uses_has_no_rows() -> None:
+    empty = TeamStatus(space="shop", uses=(ProjectUses("web", {4: (0, 0, 0)}),), uses_at=AT)
+    assert describe_team_uses(empty, 4) == {
+        "takeaway": "No use in 1 project of the team in 4 weeks; as of 2026-11-23 12:03 UTC"
+    }
+
+
+def test_trials_of_the_team_have_a_verdict_of_their_own() -> None:
+    cells = ((0.5, 10, False, False, 40), (0.5, 10, True, True, 30), (0.5, 10, True, False, 10))
+    pool = PooledTrials("pat-error-vat-001", "returned", 3, 2, cells)
+    assert describe_pool(pool) == "3 projects, given: error in 0 of 40 tasks; held out: error in 30 of 40; helps"
+    far = PooledTrials("pat-error-vat-001", "succeeded", 1, 1, cells)
+    assert describe_pool(far) == "1 project, given: success in 0 of 40 tasks; held out: success in 30 of 40; hurts"
