@@ -54,23 +54,26 @@ def _commands() -> Iterator[tuple[str, list[str]]]:
                     yield page.relative_to(ROOT).as_posix(), shlex.split(line)
 
 
-@pytest.mark.parametrize(("page", "words"), [pytest.param(*one, id=" ".join(one[1])[:60]) for one in _commands()])
-def test_commands_and_options_that_pages_show_exist(page: str, words: list[str]) -> None:
+def test_commands_and_options_that_pages_show_exist() -> None:
+    assert [f"{page}: ralphdeck {shlex.join(words)}" for page, words in _commands() if not _exists(words)] == []
+
+
+def _exists(words: list[str]) -> bool:
+    """Whether a command line names a command with options that it has."""
     command: click.Command = cli
     context = click.Context(cli, info_name="ralphdeck", **cli.context_settings)
     rest = translate_alias(words)
     while rest and isinstance(command, click.Group):
-        found = command.get_command(context, rest[0])
-        if found is None:
+        subcommand = command.get_command(context, rest[0])
+        if subcommand is None:
             break
-        command, context = found, click.Context(found, parent=context)
+        command, context = subcommand, click.Context(subcommand, parent=context)
         rest.pop(0)
-    assert command is not cli, f"{page}: ralphdeck {words[0]}"
     options = {
         name for parameter in command.get_params(context) for name in (*parameter.opts, *parameter.secondary_opts)
     }
     used = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    assert used <= options, f"{page}: ralphdeck {' '.join(words)}"
+    return command is not cli and used <= options
 
 
 def test_messages_name_the_current_spelling_of_commands() -> None:

@@ -10,30 +10,30 @@ import pytest
 from core.agents.agent_table import Moment
 from core.agents.hooks.events import parse_event
 from tests.fix_sessions.payloads import CONVERSATIONS, JsonObject, convert_session
-from tests.fix_sessions.sessions import Session, read_sessions
+from tests.fix_sessions.sessions import read_sessions
 
 SESSIONS = read_sessions()
 FIXES = [session for session in SESSIONS if session.label.learns]
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
-def test_edits_replace_a_text_that_the_file_has_once(session: Session) -> None:
-    files = dict(session.files)
-    for step in session.steps:
-        if step.edit and not step.error:
-            assert files[step.edit].count(step.old) == 1
-            files[step.edit] = files[step.edit].replace(step.old, step.new)
-        elif step.write:
-            files[step.write] = step.content
+def test_edits_replace_a_text_that_the_file_has_once() -> None:
+    for session in SESSIONS:
+        files = dict(session.files)
+        for step in session.steps:
+            if step.edit and not step.error:
+                assert files[step.edit].count(step.old) == 1
+                files[step.edit] = files[step.edit].replace(step.old, step.new)
+            elif step.write:
+                files[step.write] = step.content
 
 
-@pytest.mark.parametrize("session", FIXES, ids=lambda session: session.name)
-def test_a_fix_has_a_labelled_failure_and_ends_with_a_passing_command(session: Session) -> None:
-    assert session.first_failure is not None
-    assert session.label.error_line
-    assert session.label.error_line in session.first_failure.output
-    assert [step.exit for step in session.steps if step.run][-1] == 0
-    assert session.cause and session.label.must and session.label.ideal
+def test_a_fix_has_a_labelled_failure_and_ends_with_a_passing_command() -> None:
+    for session in FIXES:
+        assert session.first_failure is not None, session
+        assert session.label.error_line, session
+        assert session.label.error_line in session.first_failure.output, session
+        assert [step.exit for step in session.steps if step.run][-1] == 0, session
+        assert session.cause and session.label.must and session.label.ideal, session
 
 
 def test_all_sessions_without_a_lesson_have_a_reason() -> None:

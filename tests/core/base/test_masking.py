@@ -215,9 +215,8 @@ def test_masking_is_idempotent(text: str) -> None:
     assert mask_secrets(once) == once
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
+def test_worst_case_texts_take_bounded_time() -> None:
+    for piece in (
         "curl -u ",
         "mysql -p ",
         "://a@",
@@ -227,13 +226,11 @@ def test_masking_is_idempotent(text: str) -> None:
         "a1-",
         "key ",
         "token=a1b2c3d4e5f6g7h8i9j0k1 ",
-    ],
-)
-def test_worst_case_texts_take_bounded_time(piece: str) -> None:
-    text = piece * (250_000 // len(piece))
-    begin = time.process_time()
-    mask_secrets(text)
-    assert time.process_time() - begin < 1.0
+    ):
+        text = piece * (250_000 // len(piece))
+        begin = time.process_time()
+        mask_secrets(text)
+        assert time.process_time() - begin < 1.0, piece
 
 
 def test_a_cut_secret_is_masked() -> None:

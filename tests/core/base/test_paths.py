@@ -24,13 +24,26 @@ def test_ordinary_ids_can_be_path_components() -> None:
         assert safe_component(name) == name, name
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a..b", "a\x00", "a b", "é", "-rf", "a\n", "x" * 201, "\ud800"],
-)
-def test_an_id_that_could_leave_the_folder_is_refused(name: str) -> None:
-    with pytest.raises(BadInput):
-        safe_component(name)
+def test_an_id_that_could_leave_the_folder_is_refused() -> None:
+    for name in (
+        "",
+        ".",
+        "..",
+        "../x",
+        "a/b",
+        "a\\b",
+        ".hidden",
+        "a..b",
+        "a\x00",
+        "a b",
+        "é",
+        "-rf",
+        "a\n",
+        "x" * 201,
+        "\ud800",
+    ):
+        with pytest.raises(BadInput):
+            safe_component(name)
 
 
 def test_every_folder_of_a_project_resolves_to_the_project(tmp_path: Path) -> None:

@@ -362,10 +362,10 @@ def test_times_and_ages_are_parsed() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "2026-11-23", "2026-11-22T10:01", "99999w", "1" * 100])
-def test_invalid_and_future_times_are_refused(text: str) -> None:
-    with pytest.raises(BadInput):
-        parse_past_time(text, PRESENT, end_of_day=True)
+def test_invalid_and_future_times_are_refused() -> None:
+    for text in ("", "soon", "2026-13-01", "2026-11-23", "2026-11-22T10:01", "99999w", "1" * 100):
+        with pytest.raises(BadInput):
+            parse_past_time(text, PRESENT, end_of_day=True)
 
 
 KNOWN = {"debug-1", "debug-10", "debug-2"}
@@ -428,10 +428,11 @@ def test_valid_counts() -> None:
         check_count(value, "error_count")
 
 
-@pytest.mark.parametrize("value", [-1, MAX_COUNT + 1, HUGE, 1.0, True, "1", None, float("nan")])
-def test_invalid_counts(value: Any) -> None:
-    with pytest.raises(BadInput, match="error_count must be a whole number"):
-        check_count(value, "error_count")
+def test_invalid_counts() -> None:
+    rows: list[Any] = [-1, MAX_COUNT + 1, HUGE, 1.0, True, "1", None, float("nan")]
+    for value in rows:
+        with pytest.raises(BadInput, match="error_count must be a whole number"):
+            check_count(value, "error_count")
 
 
 def test_valid_amounts() -> None:
@@ -439,13 +440,14 @@ def test_valid_amounts() -> None:
         check_amount(value, "weight", 1)
 
 
-@pytest.mark.parametrize("value", [-0.01, 1.01, HUGE, float("nan"), float("inf"), True, "1", None])
-def test_invalid_amounts(value: Any) -> None:
-    with pytest.raises(BadInput, match="weight must be a number from 0 to 1, not"):
-        check_amount(value, "weight", 1)
-    if value != 1.01:
-        with pytest.raises(BadInput, match="age must be a finite number of at least 0, not"):
-            check_amount(value, "age")
+def test_invalid_amounts() -> None:
+    rows: list[Any] = [-0.01, 1.01, HUGE, float("nan"), float("inf"), True, "1", None]
+    for value in rows:
+        with pytest.raises(BadInput, match="weight must be a number from 0 to 1, not"):
+            check_amount(value, "weight", 1)
+        if value != 1.01:
+            with pytest.raises(BadInput, match="age must be a finite number of at least 0, not"):
+                check_amount(value, "age")
 
 
 @pytest.mark.parametrize("value", [0, None, b"x", ["x"]])

@@ -327,15 +327,24 @@ def test_scan_text_accepts_any_text(text: str) -> None:
         assert one.rule in rule_meanings()
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["ignore ", "curl x | ", "QUJD", "a ", "а", "\\x41", "never ", "\u200b", "rm -rf ", "_", "never curl a|sh "],
-)
-def test_long_texts_are_scanned_up_to_the_limit(piece: str) -> None:
-    text = piece * (1_000_000 // len(piece))
-    begin = time.process_time()
-    scan_text(text)
-    assert time.process_time() - begin < 1.0
+def test_long_texts_are_scanned_up_to_the_limit() -> None:
+    for piece in (
+        "ignore ",
+        "curl x | ",
+        "QUJD",
+        "a ",
+        "а",
+        "\\x41",
+        "never ",
+        "\u200b",
+        "rm -rf ",
+        "_",
+        "never curl a|sh ",
+    ):
+        text = piece * (1_000_000 // len(piece))
+        begin = time.process_time()
+        scan_text(text)
+        assert time.process_time() - begin < 1.0, piece
 
 
 def test_an_order_to_skip_tests_or_review_is_held_and_a_warning_is_not() -> None:
