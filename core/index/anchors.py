@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from time import time
@@ -19,7 +20,7 @@ from core.base.errors import DamagedError
 from core.base.paths import ProjectPaths
 from core.files.git import GitFailed, read_head
 from core.index.database import unpack
-from core.index.records import Kind, Reader
+from core.index.records import Kind
 from core.index.snapshot import ChangedSnapshot, IndexedSnapshot
 from core.index.verdicts import read_verdicts, write_verdicts
 from core.records.anchors import AnchorChange, list_anchors, newest_change, parse_anchor
@@ -65,30 +66,28 @@ _DECODER: Final = msgspec.msgpack.Decoder(AnchorChecks)
 
 def find_stale(snapshot: Snapshot) -> Stale:
     """Return the known changes of anchors that the working tree still lacks, by pattern."""
-    view = _indexed(snapshot)
-    checks = read_checks(view.reader) if view is not None else None
+    view, checks = _indexed(snapshot), _read_checks(snapshot)
     if view is None or checks is None or not checks.changes:
         return {}
-    tree, found = WorkingTree(view.project), dict(checks.changes)
+    tree, stale = WorkingTree(view.project), dict(checks.changes)
     for id, changes in islice(checks.changes.items(), _MOST_STALE):
-        found[id] = tuple(one for one in changes if (anchor := parse_anchor(one.anchor)) and not tree.has(anchor))
-    return {id: changes for id, changes in found.items() if changes}
+        stale[id] = tuple(one for one in changes if (anchor := parse_anchor(one.anchor)) and not tree.has(anchor))
+    return {id: changes for id, changes in stale.items() if changes}
 
 
 def find_doubtful(stale: Stale, curation: CurationState) -> frozenset[str]:
     """Return the patterns with removed anchors, without those that a person called still true since the removal."""
-    found = set()
+    doubtful = set()
     for id, changes in stale.items():
         removed = [one for one in changes if one.is_removed]
         if removed and anchor_question_id(id, True, newest_change(removed).commit) not in curation.dismissed:
-            found.add(id)
-    return frozenset(found)
+            doubtful.add(id)
+    return frozenset(doubtful)
 
 
 def find_problem(snapshot: Snapshot) -> str:
     """Return why the last check of anchors failed, or ""."""
-    view = _indexed(snapshot)
-    checks = read_checks(view.reader) if view is not None else None
+    checks = _read_checks(snapshot)
     return checks.problem if checks is not None else ""
 
 
@@ -105,27 +104,23 @@ def explain_unchecked(snapshot: Snapshot, stored: StoredVerdicts) -> str:
 
 def is_checked(snapshot: Snapshot) -> bool:
     """Return whether the view knows a check of the commit that is checked out."""
-    view = _indexed(snapshot)
-    checks = read_checks(view.reader) if view is not None else None
+    checks = _read_checks(snapshot)
     return checks is not None and checks.head == find_head(snapshot)
 
 
 def is_check_due(snapshot: Snapshot) -> bool:
     """Return whether another commit was checked out since the anchors of patterns were checked."""
-    view = _indexed(snapshot)
-    checks = read_checks(view.reader) if view is not None else None
+    checks = _read_checks(snapshot)
     return checks is not None and checks.count > 0 and checks.head != find_head(snapshot)
 
 
-def read_checks(reader: Reader) -> AnchorChecks | None:
-    """Return the last result, also one of earlier code."""
-    row = reader.row("SELECT data FROM verdict WHERE kind = ? AND key = ?", KIND, _KEY)
-    if row is None:
-        return None
-    try:
-        return _DECODER.decode(unpack(row[0]))
-    except (DamagedError, msgspec.MsgspecError):
-        return None
+def _read_checks(snapshot: Snapshot) -> AnchorChecks | None:
+    """Return the last result of a view, also one of earlier code."""
+    view = _indexed(snapshot)
+    row = view.reader.row("SELECT data FROM verdict WHERE kind = ? AND key = ?", KIND, _KEY) if view else None
+    with suppress(DamagedError, msgspec.MsgspecError):
+        return _DECODER.decode(unpack(row[0])) if row is not None else None
+    return None
 
 
 def find_head(snapshot: Snapshot) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic, thread_time
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.files.decoded import Problem
-    from core.index.search import SearchResult, TaskView
+    from core.index.search import SearchResult
     from core.index.search_words import SearchFilters, SearchWords
     from core.index.sweep import Changes
     from core.index.task_words import WordFiller
@@ -111,6 +111,7 @@ class Index:
         self._pattern_files: dict[str, KnownRecords] = {}  # those that changed since this process began
         self._has_settled = False  # whether steps of `settle` wrote something that the newest view does not show
         self._task_words: WordFiller | None = None
+        self._must_check_tasks = False  # whether the files of all tasks are to be compared
         self._has_damaged_words = False  # found by a search
         self._adapted: AdapterRecords | None = None  # the newest, for a new index
         self._sweeps = 0
@@ -172,13 +173,14 @@ class Index:
 
     def refresh_some(self, changes: Changes) -> Snapshot:
         """Read the files that a cheap check found; the next one does not find them again."""
-        with self._lock:
-            self._healing(partial(self._refresh_some, changes))
-            return self._snapshot
 
-    def _refresh_some(self, changes: Changes) -> None:
-        found = self._find_changes(sorted(changes.paths))
-        self._write(found._replace(listed=list_folders(self._paths, changes.folders)), is_complete=False)
+        def act() -> None:
+            found = self._find_changes(sorted(changes.paths))
+            self._write(found._replace(listed=list_folders(self._paths, changes.folders)), is_complete=False)
+
+        with self._lock:
+            self._healing(act)
+            return self._snapshot
 
     def check_time(self) -> tuple[Snapshot, Delta]:
         """Update what changes with time: ended processes, stale loops, incomplete files."""
@@ -253,26 +255,17 @@ class Index:
 
         If the index cannot be used, all files are read until `go_on` returns False.
         """
-        from core.index.search import search
+        from core.index.search import TaskView, search
 
         find = partial(search, self._paths, words, filters, limit, go_on=go_on, snapshot=snapshot)
-        view = None
-        try:
-            view = self._open_tasks()
-            if view is not None:
-                return find(view=view)
-        except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, ValueError) as error:
-            self._has_damaged_words |= is_damage(error)
-        finally:
-            if view is not None:
-                view.close()
-        return find()
-
-    def _open_tasks(self) -> TaskView | None:
-        from core.index.search import TaskView
-
         database = self._opened if self._snapshot.complete else None
-        return TaskView(database.read(), self._paths) if database is not None else None
+        if database is not None:
+            try:
+                with closing(TaskView(database.read(), self._paths)) as view:
+                    return find(view=view)
+            except (OSError, sqlite3.Error, DamagedError, msgspec.MsgspecError, ValueError) as error:
+                self._has_damaged_words |= is_damage(error)
+        return find()
 
     def fill_words(self) -> bool:
         """Index tasks for a search, for about 10 ms; return whether something is left to do now."""
@@ -287,12 +280,10 @@ class Index:
             raise DamagedError("a record of a task is damaged")
         if self._task_words is None:
             self._task_words = WordFiller(self._paths)
-        return self._task_words.fill(self._database, _WORDS_SECONDS)
-
-    def _check_tasks(self) -> None:
-        """Let the files of all tasks be compared soon: a sweep sees only some of them."""
-        if self._task_words is not None:
+        if self._must_check_tasks:
+            self._must_check_tasks = False
             self._task_words.check_all()
+        return self._task_words.fill(self._database, _WORDS_SECONDS)
 
     def check_pages(self) -> None:
         """Delete the index if its pages contradict each other; without effect if that was checked less than a day ago.
@@ -395,7 +386,7 @@ class Index:
 
     def _sweep(self, progress: Callable[[int], None] | None = None) -> Sweep:
         self._sweeps += 1
-        self._check_tasks()
+        self._must_check_tasks = True  # a sweep sees only some of their files
         begun = thread_time()
         found = sweep(
             self._paths, self._database.writer, lists_all=self._sweeps % _LISTED_EVERY == 0, progress=progress
@@ -406,7 +397,7 @@ class Index:
     def _find_changes(self, names: Sequence[str]) -> Sweep:
         """Compare single paths with the index."""
         if any(self._paths.tasks.is_relative_to(self._paths.project / name) for name in names):
-            self._check_tasks()
+            self._must_check_tasks = True
         changed: dict[str, Stamp] = {}
         removed: set[str] = set()
         unreadable: dict[str, Problem] = {}

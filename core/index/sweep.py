@@ -110,18 +110,11 @@ def _find_changed_folders(
 ) -> tuple[str, ...]:
     """Return the folders that must be walked through: those that differ from their rows, and those without a row."""
     found = {root for root in ROOT_FOLDERS if root not in folders}
-    for path, inode, size, mtime, ctime, names, _ in folders.values():
-        try:
-            status = (os.stat if path in ROOT_FOLDERS else os.lstat)(path, dir_fd=project)
-        except OSError:
-            found.add(path)
-            continue
-        if (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) != (inode, size, mtime, ctime):
+    for path, *row, names, _ in folders.values():
+        if _differs(path, row, project, follows_link=path in ROOT_FOLDERS):
             found.add(path)
         elif names:
-            for name in names.split("/"):
-                if f"{path}/{name}" not in folders:
-                    found.add(f"{path}/{name}")
+            found |= {inner for name in names.split("/") if (inner := f"{path}/{name}") not in folders}
     for path in HOME_FOLDERS & folders.keys():
         for name in folders[path][5].split("/"):
             own, listed = files.get(f"{path}/{name}/"), folders.get(f"{path}/{name}")
@@ -140,26 +133,27 @@ def _find_differing(
     """Return the files that differ from their rows, or have none, and all files below `tops`."""
     below = tuple(f"{top}/" for top in tops)
     found = []
-    for path, inode, size, mtime, ctime in files.values():
+    for path, *row in files.values():
         if below and path.startswith(below):
             found.append(path)
         elif path[-1] == "/":
             if path[:-1] not in folders:
                 found.append(path)
-        else:
-            try:
-                status = os.lstat(path, dir_fd=project)
-            except OSError:
-                found.append(path)
-                continue
-            if (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) != (inode, size, mtime, ctime):
-                found.append(path)
+        elif _differs(path, row, project):
+            found.append(path)
     for folder, *_, names in folders.values():
         if names and not (below and f"{folder}/".startswith(below)):
-            for name in names.split("/"):
-                if f"{folder}/{name}" not in files:
-                    found.append(f"{folder}/{name}")
+            found += [path for name in names.split("/") if (path := f"{folder}/{name}") not in files]
     return found
+
+
+def _differs(path: str, row: Sequence[int], project: int | None = None, *, follows_link: bool = False) -> bool:
+    """Return whether the stamp of a path, which may be relative to the open folder `project`, is not that of a row."""
+    try:
+        status = os.stat(path, dir_fd=project, follow_symlinks=follows_link)
+    except OSError:
+        return True
+    return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns] != row
 
 
 def list_folders(paths: ProjectPaths, folders: Iterable[str]) -> Sequence[FolderRow]:
@@ -187,7 +181,6 @@ _HOMES: Final = (
     *(".aiwg/ralph/reflections", ".aiwg/ralph/debug-memory", ".aiwg/ralph/debug-memory/sessions"),
 )
 """Folders in which new work appears."""
-_StampRow = tuple[int, int, int, int]
 
 
 _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
@@ -207,7 +200,7 @@ class Changes(NamedTuple):
 def find_changes(paths: ProjectPaths, reader: Reader, origins: Origins) -> Changes:
     """Compare what is worth a check with the index."""
     project = str(paths.project)
-    names = [path for path, row in (*_decisive_files(reader), *_files_at_work(reader)) if _differs(project, path, row)]
+    names = [path for path, *row in _decisive_files(reader) if _differs(f"{project}/{path}", row)]
     folders = []
     for folder in (*_DECISIVE, *_HOMES):
         if (entries := _new_entries(project, folder, reader)) is not None:
@@ -227,15 +220,11 @@ def origins_key(paths: ProjectPaths, origins: Origins, reader: Reader) -> bytes:
     return origins.state_key(with_events=with_events) + msgspec.msgpack.encode((read_anchor(ledger), is_odd))
 
 
-def _decisive_files(reader: Reader) -> Iterator[tuple[str, _StampRow]]:
+def _decisive_files(reader: Reader) -> Iterator[_FileRow]:
+    """Yield the rows of pattern files and logs, and of the files that loops at work were joined from."""
     sql = "SELECT path, inode, size, mtime, ctime FROM file WHERE path > ? AND path < ?"
     for folder in _DECISIVE:
-        for path, *row in reader.rows(sql, f"{folder}/", f"{folder}0"):
-            yield path, tuple(row)
-
-
-def _files_at_work(reader: Reader) -> Iterator[tuple[str, _StampRow]]:
-    """Yield the files that loops at work were joined from."""
+        yield from reader.rows(sql, f"{folder}/", f"{folder}0")
     # Without CROSS, SQLite begins with the parts of all loops: 40 ms for 10,000.
     sql = (
         "SELECT DISTINCT file.path, inode, size, mtime, ctime FROM record"
@@ -243,16 +232,7 @@ def _files_at_work(reader: Reader) -> Iterator[tuple[str, _StampRow]]:
         " CROSS JOIN file ON file.number = part.file"
         " WHERE record.kind = ? AND record.is_open"
     )
-    for path, *row in reader.rows(sql, Kind.LOOP):
-        yield path, tuple(row)
-
-
-def _differs(project: str, path: str, row: _StampRow) -> bool:
-    try:
-        status = os.lstat(f"{project}/{path}")
-    except OSError:
-        return True
-    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) != row
+    yield from reader.rows(sql, Kind.LOOP)
 
 
 def _new_entries(project: str, folder: str, reader: Reader) -> list[str] | None:
@@ -260,7 +240,7 @@ def _new_entries(project: str, folder: str, reader: Reader) -> list[str] | None:
     known = reader.row("SELECT inode, size, mtime, ctime, folders, files FROM folder WHERE path = ?", folder)
     if known is None and not os.path.lexists(f"{project}/{folder}"):
         return None
-    if known is not None and not _differs(project, folder, known[:4]):
+    if known is not None and not _differs(f"{project}/{folder}", [*known[:4]]):
         return None
     try:
         with os.scandir(f"{project}/{folder}") as entries:
