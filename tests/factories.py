@@ -28,7 +28,7 @@ from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistr
 from core.decisions.merge import as_read
 from core.files.file_reader import Stamp, decode
 from core.index.database import list_tables
-from core.index.join import Joiner, Surroundings
+from core.index.join import Joiner
 from core.index.parse import FileParts, parts_of
 from core.index.records import Decoder, Kind, Reader, RecordMap
 from core.index.refresh import Index
@@ -67,7 +67,7 @@ from core.show.metrics.sections import Kind as FigureKind
 from core.sources.adapters.contract import AdapterRecords
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.ledger import DecisionLog
-from core.sources.liveness import Processes
+from core.sources.liveness import Moment, Processes
 from core.sources.loop_join import LoopFact
 from core.sources.loops import read_loops
 from core.sources.parsed_file import ParsedFile
@@ -848,7 +848,9 @@ class JoinedFiles:
     def store(self, files: Mapping[str, ParsedFile], *, checks_open: bool = False) -> None:
         """Replace what some files say; an empty one is removed."""
         stale_after = timedelta(minutes=WatchSettings().stale_after_minutes)
-        joiner = Joiner(self._connection, self._decoded, Surroundings(self.now, stale_after, self._processes))
+        joiner = Joiner(
+            self._connection, self._decoded, Moment(now=self.now, processes=self._processes, stale_after=stale_after)
+        )
         for number, (path, parsed) in enumerate(files.items()):
             stamp = Stamp(number, 1, 1, 1)
             if parsed == ParsedFile():
@@ -860,7 +862,9 @@ class JoinedFiles:
 
     def replace_adapted(self, loops: Iterable[Loop]) -> None:
         stale_after = timedelta(minutes=WatchSettings().stale_after_minutes)
-        joiner = Joiner(self._connection, self._decoded, Surroundings(self.now, stale_after, self._processes))
+        joiner = Joiner(
+            self._connection, self._decoded, Moment(now=self.now, processes=self._processes, stale_after=stale_after)
+        )
         joiner.replace_adapted(AdapterRecords(loops=tuple(loops)))
         joiner.join(checks_open=True)
         self.changed = joiner.changed

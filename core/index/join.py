@@ -9,24 +9,23 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from core.index.database import get_meta
 from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, LookUp, Reader, encode
 from core.index.snapshot import SWEPT
 from core.records.loops import SESSION_TAG, Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
-from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_agent_sessions, join_session
+from core.sources.agent_sessions import SessionWork, build_session_loop, join_agent_sessions, join_session
 from core.sources.debug_sessions import join_escalations, join_sessions
 from core.sources.episodes import join_attempts, join_tasks
-from core.sources.liveness import process_space
 from core.sources.loop_join import (
     EXTERNAL_GROUP,
     LOOP_GROUP,
     REGISTRY_GROUP,
-    Context,
     LoopFact,
     group_by_loop,
     mark_stale_wait,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
     from core.records.patterns import Pattern
     from core.sources.adapters.contract import AdapterRecords
-    from core.sources.liveness import Processes
+    from core.sources.liveness import Moment
 
 _MANY: Final = 500  # keys from which one query for all parts of a kind is faster than one for each key
 _SET_BACK: Final = timedelta(minutes=1)  # corrections of the clock that are smaller change no state of a loop for long
@@ -68,21 +67,13 @@ _JOINS: Final[Mapping[Kind, Callable[[Iterable[Any]], Mapping[str, Any]]]] = {
 _FACT: Final[Decoder[LoopFact]] = Decoder(LoopFact)
 
 
-class Surroundings(NamedTuple):
-    """What the states of loops depend on besides files."""
-
-    now: datetime
-    stale_after: timedelta
-    processes: Processes
-
-
 class Joiner:
     """Writes the parts of changed files, and the records that they change, within one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any], around: Surroundings) -> None:
+    def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any], moment: Moment) -> None:
         self._connection = connection
         self._reader = Reader(connection, decoded)
-        self._around = around
+        self._moment = moment
         self._touched: dict[Kind, set[str]] = defaultdict(set)
         self._files = LookUp(self._reader, "SELECT path, number FROM file WHERE 1", "path")
         self._reported = LookUp(self._reader, "SELECT about, 1 FROM finding WHERE 1", "about")
@@ -274,7 +265,7 @@ class Joiner:
     def _is_set_back(self) -> bool:
         """Whether the clock is earlier than at the last sweep: times that had passed are in the future again."""
         swept = get_meta(self._connection, SWEPT)
-        return swept is not None and datetime.fromisoformat(swept.decode()) - self._around.now > _SET_BACK
+        return swept is not None and datetime.fromisoformat(swept.decode()) - self._moment.now > _SET_BACK
 
     def _merge(self, keys: Iterable[str]) -> Iterator[tuple[str, list[Loop]]]:
         context = self._context(_REGISTRY_FILE)
@@ -290,12 +281,12 @@ class Joiner:
         for key in sorted(known | groups.keys()):
             yield key, self._merge_group(key, groups.get(key, []), context)
 
-    def _context(self, registry: str) -> Context:
+    def _context(self, registry: str) -> Moment:
         sql = "SELECT 1 FROM part JOIN file ON file.number = part.file WHERE kind = ? AND key = ? AND path = ?"
         has_registry = self._exists(sql, Kind.LOOP, REGISTRY_GROUP, registry)
-        return Context(self._around.now, self._around.stale_after, self._around.processes, has_registry)
+        return replace(self._moment, has_registry=has_registry)
 
-    def _merge_group(self, key: str, facts: Sequence[LoopFact], context: Context) -> list[Loop]:
+    def _merge_group(self, key: str, facts: Sequence[LoopFact], context: Moment) -> list[Loop]:
         findings: list[Finding] = []
         loops = list(merge_facts(key.partition(":")[2], facts, context, findings)) if facts else []
         self.report(key, findings)
@@ -357,11 +348,9 @@ class Joiner:
             sessions |= {id for (id,) in self._reader.rows(sql, Kind.SESSION_ROW, self._is_set_back)}
             sql = "SELECT id FROM record WHERE kind = ? AND is_open AND key = ?"
             adapted |= {id for (id,) in self._reader.rows(sql, Kind.LOOP, _ADAPTED)}
-        now, stale_after, processes = self._around
-        moment = Moment(now, stale_after, processes, process_space())
         targets = set(adapted)
         for id in sessions:
-            targets |= self._write_session(id, moment)
+            targets |= self._write_session(id)
         for id in targets:
             self._write_adapted(id)
 
@@ -393,7 +382,7 @@ class Joiner:
         is_known = self._exists(sql, name) or self._reader.find(Kind.AGENT_SESSION, name) is not None
         return [name] if is_known else []
 
-    def _write_session(self, id: str, moment: Moment) -> set[str]:
+    def _write_session(self, id: str) -> set[str]:
         """Join what hooks recorded of a session; returns the IDs of the loops that show it, before and after."""
         record = self._reader.find(Kind.AGENT_SESSION, id)
         works = []
@@ -403,7 +392,7 @@ class Joiner:
             works.append((task, own))
         has_work = any(attempts for _, attempts in works)
         exists = has_work or (record is not None and record.prompt)
-        row = build_session_loop(SessionWork(id, record, works), moment) if exists else None
+        row = build_session_loop(SessionWork(id, record, works), self._moment) if exists else None
         target = self._target_of(id)
         sql = "SELECT key FROM record WHERE kind = ? AND id = ?"
         before = self._first(sql, Kind.SESSION_ROW, id)
@@ -435,7 +424,7 @@ class Joiner:
             newest = max(rows, key=lambda row: (row.last_activity or _LONG_AGO, row.id))
             loop = join_session(loop, newest) if loop is not None else newest
         if loop is not None and loop.status is LoopStatus.WAITING:
-            loop = mark_stale_wait(loop, self._around.now, self._around.stale_after)
+            loop = mark_stale_wait(loop, self._moment)
         others = self._first("SELECT number, data, is_open FROM record WHERE kind = ? AND id = ?", Kind.LOOP, id)
         self._write_row(Kind.LOOP, _ADAPTED, id, loop, others)
         self._write_new()
@@ -506,7 +495,7 @@ class Joiner:
     def _write_row(self, kind: Kind, key: str, id: str, record: Any, before: Sequence[Any] | None) -> bool:
         """Replace a record whose row was `before`: number, data, is_open; returns whether it differs."""
         data = encode(record) if record is not None else None
-        is_open = _is_open(kind, key, record, self._around.now)
+        is_open = _is_open(kind, key, record, self._moment.now)
         if before is not None:
             number, data_before, was_open = before
             if data == data_before:

@@ -12,7 +12,7 @@ from core.base.text import plural, visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import Stamp
 from core.index.database import count_change, get_meta, set_meta
-from core.index.join import Joiner, Surroundings
+from core.index.join import Joiner
 from core.index.logs import LogContent, LogState, forget_events, update_events
 from core.index.parse import LOGS, FileParts
 from core.index.records import Kind, LookUp, Reader, RecordMap, View, encode
@@ -36,6 +36,7 @@ from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
 from core.sources.fold import fold, with_lost_words, with_proposals
 from core.sources.ledger import end_findings
+from core.sources.liveness import Moment, process_space
 from core.sources.parsed_file import condense
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
 from core.trust.last_words import Effect
@@ -91,7 +92,8 @@ class Step:
         self._sources = sources
         self._now = now
         stale_after = timedelta(minutes=sources.settings.watch.stale_after_minutes)
-        self.joiner = Joiner(connection, decoded, Surroundings(now, stale_after, sources.processes))
+        moment = Moment(now=now, processes=sources.processes, stale_after=stale_after, space=process_space())
+        self.joiner = Joiner(connection, decoded, moment)
         self._reader = Reader(connection, decoded)
         self._torn = LookUp(self._reader, "SELECT path, is_reported FROM torn WHERE 1", "path")
         self._has_new_decisions = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from core.records.loops import (
 )
 from core.records.times import minute_of, newest
 from core.sources.fields import document
-from core.sources.liveness import Processes, is_running
+from core.sources.liveness import Moment, State, is_running
 
 if TYPE_CHECKING:
     from core.records.findings import Finding
@@ -95,15 +95,6 @@ _KEPT: Final = frozenset({LoopStatus.LIMIT, LoopStatus.ABORTED, LoopStatus.FAILE
 _MAX_FILES: Final = 10
 
 
-class Moment(Struct, frozen=True):
-    """What the state of a session depends on besides its records; `space` is that of the processes."""
-
-    now: datetime
-    stale_after: timedelta
-    processes: Processes
-    space: str
-
-
 class SessionWork(Struct, frozen=True):
     """The records of one session: its own, if this machine has it, and its tasks with its attempts at them."""
 
@@ -129,14 +120,6 @@ class SessionWork(Struct, frozen=True):
         if self.record is not None and self.record.last_event_at is not None:
             return self.record.last_event_at
         return newest(*(one.last_activity for one in self.attempts), *(task.updated_at for task, _ in self.tasks))
-
-
-class _State(NamedTuple):
-    status: LoopStatus
-    source: StateSource
-    liveness: Liveness
-    why: str
-    reason: str = ""
 
 
 def build_session_loop(work: SessionWork, moment: Moment) -> Loop:
@@ -195,7 +178,7 @@ def _iterations(work: SessionWork) -> list[Iteration]:
     ]
 
 
-def decide(work: SessionWork, moment: Moment) -> _State:
+def decide(work: SessionWork, moment: Moment) -> State:
     """Return the state of a session; the end of its process or of the session decides first, then its turn."""
     record, last = work.record, work.last_activity
     quiet = moment.now - last if last is not None else LOST_AFTER
@@ -214,32 +197,33 @@ def decide(work: SessionWork, moment: Moment) -> _State:
         if record.process_started_at is None or not is_running(pid, record.process_started_at, moment.processes):
             exited = f"process {pid} is gone"
             if is_open:
-                return _State(LoopStatus.CRASHED, StateSource.REPORTED, Liveness.DEAD, exited, "its process ended")
+                return State(LoopStatus.CRASHED, "its process ended", Liveness.DEAD, exited, StateSource.REPORTED)
             return _ended(work, f"{exited}; {since}", is_certain=True)
         if is_open:
-            return _State(LoopStatus.RUNNING, StateSource.REPORTED, Liveness.ALIVE, f"process {pid} runs")
+            return State(LoopStatus.RUNNING, "", Liveness.ALIVE, f"process {pid} runs", StateSource.REPORTED)
     if not is_open:
         if work.outcome in _RESULTS:
             return _ended(work, since, is_certain=True)
         if pid is not None:
-            return _State(LoopStatus.PAUSED, StateSource.REPORTED, Liveness.IDLE, f"process {pid} waits for a prompt")
+            why = f"process {pid} waits for a prompt"
+            return State(LoopStatus.PAUSED, "", Liveness.IDLE, why, StateSource.REPORTED)
         if quiet > QUIET_AFTER:
             return _ended(work, f"no event any more; {since}", is_certain=False)
-        return _State(LoopStatus.PAUSED, StateSource.INFERRED, Liveness.IDLE, since)
+        return State(LoopStatus.PAUSED, "", Liveness.IDLE, since)
     if quiet > LOST_AFTER:
         why = f"{since}; how it ended is not recorded"
-        return _State(LoopStatus.UNKNOWN, StateSource.INFERRED, Liveness.ENDED, why)
+        return State(LoopStatus.UNKNOWN, "", Liveness.ENDED, why)
     liveness = Liveness.STALE if quiet > moment.stale_after else Liveness.FRESH
-    return _State(LoopStatus.RUNNING, StateSource.REPORTED, liveness, since)
+    return State(LoopStatus.RUNNING, "", liveness, since, StateSource.REPORTED)
 
 
-def _ended(work: SessionWork, why: str, *, is_certain: bool) -> _State:
+def _ended(work: SessionWork, why: str, *, is_certain: bool) -> State:
     """Return the state of a session that ended; without an outcome, only that it ended is known."""
     status = _RESULTS.get(work.outcome)
     if status is None:
-        return _State(LoopStatus.COMPLETED, StateSource.INFERRED, Liveness.ENDED, why, "ended without a check")
+        return State(LoopStatus.COMPLETED, "ended without a check", Liveness.ENDED, why)
     source = StateSource.REPORTED if is_certain else StateSource.INFERRED
-    return _State(status, source, Liveness.ENDED, why, _REASONS.get(status, ""))
+    return State(status, _REASONS.get(status, ""), Liveness.ENDED, why, source)
 
 
 def join_session(loop: Loop, row: Loop) -> Loop:

@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from core.records.loops import Liveness, LoopStatus
+from msgspec import Struct
+
+from core.records.loops import Liveness, LoopStatus, StateSource
 from core.records.times import minute_of
 
 ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)  # Start time of a process on systems that do not report it.
@@ -123,20 +125,44 @@ def is_running(pid: int, started: datetime, processes: Processes) -> bool:
     return found is not None and (ALWAYS in (found, started) or abs(found - started) <= _START_TOLERANCE)
 
 
+class Moment(Struct, frozen=True, kw_only=True):
+    """When loops are looked at, and what their states depend on besides their files.
+
+    `space` is that of the processes (see `process_space`). `has_registry` is True if a registry exists, which should
+    list the loops.
+    """
+
+    now: datetime
+    processes: Processes
+    stale_after: timedelta = timedelta(minutes=10)
+    space: str = ""
+    has_registry: bool = False
+
+
+class State(Struct, frozen=True):
+    """How a loop is: its status, the reason in the words of its program, and whether and why it still runs."""
+
+    status: LoopStatus = LoopStatus.UNKNOWN
+    reason: str = ""
+    liveness: Liveness = Liveness.UNKNOWN
+    why: str = ""
+    source: StateSource = StateSource.INFERRED
+    pid: int | None = None
+    question: str = ""
+
+
 def check_liveness(
     status: LoopStatus,
     pid: int | None,
     last_activity: datetime | None,
     modified_at: datetime | None,
-    now: datetime,
-    stale_after: timedelta,
-    processes: Processes,
+    moment: Moment,
 ) -> tuple[Liveness, str]:
     """Return the liveness of a loop and a one-line reason.
 
     `pid` is the process of the loop itself. Systems reuse pids, so a process that started after the loop's last
     activity is another one, and the loop's process has ended. `modified_at` is the newest mtime of its files, used if
-    they contain no time. A loop without a pid is stale if it had no activity for `stale_after`, and one
+    they contain no time. A loop without a pid is stale if it had no activity for `moment.stale_after`, and one
     that says it runs has ended after `LOST_AFTER`.
     """
     if status is LoopStatus.UNKNOWN:
@@ -146,7 +172,7 @@ def check_liveness(
     if status is LoopStatus.PAUSED:
         return Liveness.IDLE, "its files report the status paused"
     if status.active and pid is not None and 0 < pid <= MAX_PID:
-        started = processes.started_at(pid)
+        started = moment.processes.started_at(pid)
         if started is None:
             return Liveness.DEAD, f"process {pid} is gone"
         if last_activity is None:
@@ -158,8 +184,8 @@ def check_liveness(
     if activity is None:
         return Liveness.UNKNOWN, "no known process and no time in its files"
     since = f"{'last activity' if last_activity else 'files last written'} {minute_of(activity)} UTC"
-    if status.active and now - activity > LOST_AFTER:
+    if status.active and moment.now - activity > LOST_AFTER:
         return Liveness.ENDED, f"{since}, no known process; how it ended is not recorded"
-    if now - activity > stale_after:
+    if moment.now - activity > moment.stale_after:
         return Liveness.STALE, f"{since}, no known process"
     return Liveness.FRESH, since

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.text import visible_line
@@ -21,7 +20,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus, LoopValues
 from core.records.times import minute_of, newest
 from core.sources import record_kinds as sources
-from core.sources.liveness import Processes, check_liveness
+from core.sources.liveness import Moment, check_liveness
 from core.sources.record_kinds import DETAILS, loop_directory, loop_home
 
 
@@ -179,20 +178,7 @@ _CLOCK_TOLERANCE: Final = timedelta(seconds=60)
 """Tolerance for differing clocks; a time further in the future is ignored as a mistake."""
 
 
-class Context(Struct, frozen=True):
-    """Inputs for the state of a loop that are not in its facts.
-
-    A loop without a known process is stale if it had no activity for `stale_after`. `has_registry` is True if a
-    registry exists, which should list the loop.
-    """
-
-    now: datetime
-    stale_after: timedelta
-    processes: Processes
-    has_registry: bool
-
-
-def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Iterator[Loop]:
+def merge_facts(loop_id: str, facts: Sequence[LoopFact], moment: Moment, findings: list[Finding]) -> Iterator[Loop]:
     """Merge facts with one ID into a loop, or two if an archived run has the ID too.
 
     Facts that only add details (a heartbeat, analytics) give no loop.
@@ -201,19 +187,19 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], context: Context, findi
     archives = homes & sources.ARCHIVES
     if len(homes) < 2 or not archives:
         if homes or any(fact.source not in DETAILS and fact.loop_id for fact in facts):
-            yield merge_loop(loop_id, facts, context, findings)
+            yield merge_loop(loop_id, facts, moment, findings)
         return
     archived = [fact for fact in facts if loop_home(fact.directory) in archives]
     live = [fact for fact in facts if loop_home(fact.directory) not in archives]
     starts = {fact.started_at for fact in live if fact.directory} - {None}
     if not starts.isdisjoint(fact.started_at for fact in archived):  # the archive holds a copy of the same run
-        yield merge_loop(loop_id, facts, context, findings)
+        yield merge_loop(loop_id, facts, moment, findings)
         return
-    yield merge_loop(loop_id, live, context, findings)
-    yield merge_loop(f"{loop_id}@archive", archived, context, findings)
+    yield merge_loop(loop_id, live, moment, findings)
+    yield merge_loop(f"{loop_id}@archive", archived, moment, findings)
 
 
-def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findings: list[Finding]) -> Loop:
+def merge_loop(loop_id: str, facts: Sequence[LoopFact], moment: Moment, findings: list[Finding]) -> Loop:
     """Merge all facts into one loop; adds a finding for each contradiction."""
     facts = sorted(facts, key=_precedence)
     main = [fact for fact in facts if fact.source not in DETAILS]
@@ -224,30 +210,27 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
         name = visible_line(directory.rpartition("/")[2], 80)
         message = f"loop directory {name} has no readable state file; the status is unknown"
         findings.append(Finding(directory, "", Severity.WARNING, "no-state", message))
-    _check_times(main, context.now, findings)
+    _check_times(main, moment.now, findings)
     names = {name for fact in facts for name in (fact.loop_id, fact.inner_id)}
     iterations = _first(main, "iterations") or ()
     source = _status_source(main)
     status = source.status if source else LoopStatus.UNKNOWN
     modified_at = newest(*[fact.modified_at for fact in facts if fact.source in _WITH_ACTIVITY])
     modified_at = modified_at or _first(facts, "modified_at")
-    last_activity = _last_activity(facts, context.now)
+    last_activity = _last_activity(facts, moment.now)
     started_at, updated_at = _first(facts, "started_at"), newest(*[fact.updated_at for fact in main])
     values, is_archived = _values_of(main), home in sources.ARCHIVES
     if is_archived and not status.ended:
         liveness, reason = Liveness.ENDED, "archived"
     else:
-        liveness, reason = check_liveness(
-            *(status, values.get("pid"), last_activity, modified_at),
-            *(context.now, context.stale_after, context.processes),
-        )
+        liveness, reason = check_liveness(status, values.get("pid"), last_activity, modified_at, moment)
         crashed_at = newest(*[fact.crashed_at for fact in facts])
         if status.active and crashed_at and (last_activity is None or crashed_at > last_activity):
             reason = f"{reason}; crash.log reports a crash at {minute_of(crashed_at)} UTC"
     is_dead = liveness is Liveness.DEAD
     ended_at, is_approximate = None, False
     if liveness is Liveness.ENDED or is_dead:
-        latest = context.now + _CLOCK_TOLERANCE
+        latest = moment.now + _CLOCK_TOLERANCE
         ended_at, is_approximate = _end(
             main, status, is_dead, started_at, latest, (updated_at, last_activity or modified_at)
         )
@@ -258,7 +241,7 @@ def merge_loop(loop_id: str, facts: Sequence[LoopFact], context: Context, findin
         status=LoopStatus.CRASHED if is_dead else status,
         raw_status=source.raw_status if source else "",
         sources=tuple(sorted({fact.source for fact in main} | ({home} if home else set()))),
-        badges=tuple(sorted(_badges(facts, home, status, liveness, context.has_registry))),
+        badges=tuple(sorted(_badges(facts, home, status, liveness, moment.has_registry))),
         archived=is_archived,
         iteration=_iteration(facts, main),
         max_iterations=next((fact.max_iterations for fact in main if fact.max_iterations is not None), None),
@@ -392,10 +375,10 @@ def _check_times(main: Sequence[LoopFact], now: datetime, findings: list[Finding
             findings.append(Finding(fact.file, "", Severity.WARNING, "end-before-start", message))
 
 
-def mark_stale_wait(loop: Loop, now: datetime, stale_after: timedelta) -> Loop:
+def mark_stale_wait(loop: Loop, moment: Moment) -> Loop:
     """Return a waiting loop as stale, or not any more."""
     last = loop.last_activity or loop.modified_at
-    is_stale = loop.liveness is not Liveness.ALIVE and last is not None and now - last > stale_after
+    is_stale = loop.liveness is not Liveness.ALIVE and last is not None and moment.now - last > moment.stale_after
     if is_stale == (loop.liveness is Liveness.STALE):
         return loop
     badges = {*loop.badges, "stale"} if is_stale else {*loop.badges} - {"stale"}

@@ -32,12 +32,12 @@ from core.sources.adapters.sessions import (
     BareLoops,
     Session,
     SessionAdapter,
-    Status,
     Turn,
     can_change_files,
     join_sessions,
 )
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
+from core.sources.liveness import State
 
 if TYPE_CHECKING:
     from core.records.reflections import Lesson
@@ -562,20 +562,20 @@ class CodexAdapter(SessionAdapter):
             return join_sessions(loop, sessions[::-1])
         return super().details(loop, files)
 
-    def status(self, session: Rollout, quiet: timedelta) -> Status:
+    def status(self, session: Rollout, quiet: timedelta) -> State:
         turn = session.turns[-1] if session.turns else None
         if turn is None:
-            return Status(LoopStatus.UNKNOWN)
+            return State(LoopStatus.UNKNOWN)
         if turn.error and turn.end in ("", COMPLETE):
             status = LoopStatus.LIMIT if turn.error_kind in _LIMITS else LoopStatus.FAILED
-            return Status(status, clip(turn.error_kind or turn.error, MAX_LABEL), StateSource.REPORTED)
+            return State(status, clip(turn.error_kind or turn.error, MAX_LABEL), source=StateSource.REPORTED)
         if turn.end == COMPLETE and _is_interactive(session) and quiet <= QUIET_AFTER:
-            return Status(LoopStatus.PAUSED)  # the person may go on
+            return State(LoopStatus.PAUSED)  # the person may go on
         if turn.end:
-            return Status(_ENDS.get(turn.end, LoopStatus.UNKNOWN), turn.end, StateSource.REPORTED)
+            return State(_ENDS.get(turn.end, LoopStatus.UNKNOWN), turn.end, source=StateSource.REPORTED)
         if turn.is_reported and quiet <= LOST_AFTER:
-            return Status(LoopStatus.RUNNING, "", StateSource.REPORTED)
-        return Status(LoopStatus.RUNNING if quiet <= QUIET_AFTER else LoopStatus.UNKNOWN)
+            return State(LoopStatus.RUNNING, "", source=StateSource.REPORTED)
+        return State(LoopStatus.RUNNING if quiet <= QUIET_AFTER else LoopStatus.UNKNOWN)
 
     def notes(self, session: Rollout) -> Iterator[tuple[str, str]]:
         yield "last message", session.turn.text
@@ -651,7 +651,7 @@ class CodexAdapter(SessionAdapter):
         if changed is not None and activity < changed <= moment.now:
             activity = changed
         if goal is not None and goal.status in _GOALS:
-            found = Status(_GOALS[goal.status], goal.status, StateSource.REPORTED)
+            found = State(_GOALS[goal.status], goal.status, source=StateSource.REPORTED)
         else:
             found = self.status(state, moment.now - activity)
         ended_at = changed or parse_time(turn.ended)

@@ -8,7 +8,6 @@ An adapter only reads, and only through `RunnerFiles`. It never changes, locks o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,7 +19,7 @@ from core.records.findings import Finding
 from core.records.instructions import InstructionFile
 from core.records.loops import Loop, LoopDetails
 from core.records.reflections import Lesson
-from core.sources.liveness import Processes
+from core.sources.liveness import Moment as Moment  # noqa: TC001 - adapters import it from here
 
 if TYPE_CHECKING:
     from core.sources.adapters.runner_files import RunnerFiles
@@ -131,13 +130,6 @@ def _resolved(path: str) -> Path | None:
         return Path(path).resolve(strict=True) if path.startswith("/") else None
     except (OSError, RuntimeError, ValueError):
         return None
-
-
-class Moment(Struct, frozen=True, kw_only=True):
-    """The time of a look at the files, and the processes that run then."""
-
-    now: datetime
-    processes: Processes
 
 
 class Delivery(Struct, frozen=True, kw_only=True):

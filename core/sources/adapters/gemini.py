@@ -14,8 +14,9 @@ from msgspec import Raw, Struct
 
 from core.base.regexes import lazy_regex
 from core.records.loops import LoopStatus, StateSource
-from core.sources.adapters.sessions import Session, SessionAdapter, Status, waiting_status
+from core.sources.adapters.sessions import Session, SessionAdapter, waiting_status
 from core.sources.adapters.values import MAX_LABEL, clip, cut
+from core.sources.liveness import State
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Folders
@@ -164,13 +165,13 @@ class GeminiAdapter(SessionAdapter):
                 elif not path.suffix:
                     yield from ((child, cwd, path.name) for child in files.names(path, "*.jsonl"))
 
-    def status(self, session: Session, quiet: timedelta) -> Status:
+    def status(self, session: Session, quiet: timedelta) -> State:
         if session.phase == "error":
             error = session.turn.error
             status = LoopStatus.LIMIT if _LIMIT.search(error) else LoopStatus.FAILED
-            return Status(status, error[:MAX_LABEL], StateSource.REPORTED)
+            return State(status, error[:MAX_LABEL], source=StateSource.REPORTED)
         if session.phase == "cancelled":
-            return Status(LoopStatus.ABORTED, session.phase, StateSource.REPORTED)
+            return State(LoopStatus.ABORTED, session.phase, source=StateSource.REPORTED)
         return waiting_status(session, quiet)
 
 

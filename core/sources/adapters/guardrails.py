@@ -328,8 +328,8 @@ class GuardrailsAdapter(RunnerAdapter):
         state = _state(root, run, plan, is_newest, moment)
         if state.liveness is Liveness.UNKNOWN and state.status is not LoopStatus.UNKNOWN:
             sign = newest(last, written_at)
-            found = check_liveness(state.status, None, sign, None, moment.now, STALE_AFTER, moment.processes)
-            state = replace(state, liveness=found[0], why=found[1])
+            liveness, why = check_liveness(state.status, None, sign, None, replace(moment, stale_after=STALE_AFTER))
+            state = replace(state, liveness=liveness, why=why)
         tools = [part for part in rounds if part.tools is not None]
         is_idle = bool(tools) and len(tools) == len(rounds) and not any(part.writes for part in tools)
         paths = [root / ".ralph" / name for name in ("activity.log", "progress.md", "guardrails.md", "errors.log")]

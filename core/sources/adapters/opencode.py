@@ -23,11 +23,11 @@ from core.sources.adapters.sessions import (
     MAX_MESSAGE,
     Session,
     SessionAdapter,
-    Status,
     Turn,
     note_command,
 )
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
+from core.sources.liveness import State
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Folders, Moment
@@ -322,21 +322,23 @@ def _model(value: Any) -> str:
     return cut(name, MAX_LABEL)
 
 
-def _status(last: Message | None, quiet: timedelta) -> Status:
+def _status(last: Message | None, quiet: timedelta) -> State:
     """Return the status that the last message shows, its reason in the words of opencode, and how it is known."""
     if last is not None and last.role == "assistant":
         if last.error:
             status = LoopStatus.LIMIT if last.error in _LIMITS else LoopStatus.FAILED
-            return Status(LoopStatus.ABORTED if last.error in _ABORTED else status, last.error, StateSource.REPORTED)
+            return State(
+                LoopStatus.ABORTED if last.error in _ABORTED else status, last.error, source=StateSource.REPORTED
+            )
         if last.completed is not None and last.finish not in _GOES_ON:
             reason = last.finish or "completed"
             if last.finish in _LIMITS or last.finish in _DONE:
                 status = LoopStatus.LIMIT if last.finish in _LIMITS else LoopStatus.COMPLETED
-                return Status(status, reason, StateSource.REPORTED)
-            return Status(LoopStatus.UNKNOWN, reason)
+                return State(status, reason, source=StateSource.REPORTED)
+            return State(LoopStatus.UNKNOWN, reason)
     if last is None or quiet > LOST_AFTER:
-        return Status(LoopStatus.UNKNOWN)
-    return Status(LoopStatus.RUNNING, last.role)
+        return State(LoopStatus.UNKNOWN)
+    return State(LoopStatus.RUNNING, last.role)
 
 
 def _progress(session: _Stored, turns: Sequence[Turn]) -> Progress:

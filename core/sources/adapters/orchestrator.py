@@ -36,7 +36,6 @@ _SAME_START: Final = timedelta(seconds=60)  # between the first event of a run a
 _REASON: Final = lazy_regex(r"## Reason\s{1,4}(\w{1,60})")
 _EVIDENCE: Final = ("loops.json", "current-events", "agent")
 _MAX_MEMORIES: Final = 500
-_STALE_AFTER: Final = timedelta(minutes=10)
 _STATUSES: Final = {
     **dict.fromkeys(("completed", "completion_promise", "chaos_mode_complete"), LoopStatus.COMPLETED),
     **dict.fromkeys(("max_iterations", "max_runtime", "max_cost", "chaos_mode_max_iterations"), LoopStatus.LIMIT),
@@ -347,7 +346,7 @@ def _state(found: Found, moment: Moment) -> State:
     status, source, reason = _STATUSES.get(run.reason, LoopStatus.UNKNOWN), StateSource.REPORTED, run.reason
     if not run.reason and found.is_newest:
         status = LoopStatus.WAITING if run.topic == "human.interact" else LoopStatus.RUNNING
-    liveness, why = check_liveness(status, found.pid, last_at, None, moment.now, _STALE_AFTER, moment.processes)
+    liveness, why = check_liveness(status, found.pid, last_at, None, moment)
     if liveness is Liveness.DEAD:
         status, reason = LoopStatus.CRASHED, "its process has ended"
     elif not run.reason and (not found.is_newest or liveness is Liveness.STALE):

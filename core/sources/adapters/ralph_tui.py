@@ -56,7 +56,6 @@ _LEARNED: Final = "lessons"  # key of the lessons of progress logs, which a new 
 _MAX_ITERATIONS: Final = 500
 _MAX_LESSONS: Final = 500
 _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
-_STALE_AFTER: Final = timedelta(minutes=10)
 _STATUSES: Final = {
     "running": LoopStatus.RUNNING,
     "paused": LoopStatus.PAUSED,
@@ -437,7 +436,7 @@ def _state(session: Session, progress: Progress, iteration: int | None, last: da
         reason = "all tasks are completed" if is_done else "its session file is gone"
     if is_over and progress.stories_open and most and (iteration or 0) >= most:
         status, source, reason = LoopStatus.LIMIT, StateSource.INFERRED, "max iterations"
-    liveness, why = check_liveness(status, session.pid, last, None, moment.now, _STALE_AFTER, moment.processes)
+    liveness, why = check_liveness(status, session.pid, last, None, moment)
     if liveness is Liveness.DEAD:
         status, reason = LoopStatus.CRASHED, "its process is gone"
     return State(status, reason or (word if status.ended else ""), liveness, why, source, session.pid)

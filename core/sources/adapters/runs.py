@@ -19,11 +19,12 @@ from msgspec.structs import replace
 
 from core.base.context_blocks import APPROVED, FENCE, LABELS
 from core.base.regexes import lazy_regex
-from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource
+from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus
 from core.records.times import newest
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.lessons import BEGIN, END
 from core.sources.adapters.values import MAX_LABEL, cut, head_of
+from core.sources.liveness import State as State  # noqa: TC001 - adapters import it from here
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Folders, Moment
@@ -33,18 +34,6 @@ MAX_REMEMBERED: Final = 200  # loops of one runner
 MAX_NOTE: Final = 64_000  # characters of a note in the details of a loop
 _KEY: Final = "vanishing"
 _BADGES: Final = {Liveness.STALE: "stale", Liveness.DEAD: "crashed"}
-
-
-class State(Struct, frozen=True):
-    """How a run is: its status, the reason in the words of the runner, and whether and why it still runs."""
-
-    status: LoopStatus = LoopStatus.UNKNOWN
-    reason: str = ""
-    liveness: Liveness = Liveness.UNKNOWN
-    why: str = ""
-    source: StateSource = StateSource.INFERRED
-    pid: int | None = None
-    question: str = ""
 
 
 class RunnerAdapter(Adapter):

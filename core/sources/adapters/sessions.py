@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from core.sources.adapters.command_output import find_error, parse_results
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.join import HEADLESS
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
-from core.sources.liveness import check_liveness
+from core.sources.liveness import State, check_liveness
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Moment
@@ -297,20 +297,12 @@ class Session(Struct):
         self.changed = at
 
 
-class Status(NamedTuple):
-    """A status, its reason in the words of the agent, and how it is known."""
-
-    status: LoopStatus
-    reason: str = ""
-    source: StateSource = StateSource.INFERRED
-
-
-def waiting_status(session: Session, quiet: timedelta) -> Status:
+def waiting_status(session: Session, quiet: timedelta) -> State:
     """Return the status of a session without a new line for some time, whose agent writes neither starts nor ends."""
     if session.phase == "answer":
-        return Status(LoopStatus.COMPLETED if quiet > QUIET_AFTER else LoopStatus.PAUSED, session.phase)
+        return State(LoopStatus.COMPLETED if quiet > QUIET_AFTER else LoopStatus.PAUSED, session.phase)
     is_known = bool(session.phase) and quiet <= LOST_AFTER
-    return Status(LoopStatus.RUNNING if is_known else LoopStatus.UNKNOWN)
+    return State(LoopStatus.RUNNING if is_known else LoopStatus.UNKNOWN)
 
 
 class SessionAdapter(Adapter):
@@ -322,7 +314,7 @@ class SessionAdapter(Adapter):
         """Yield the transcripts of the project, each with its working folder and the ID of its parent, if known."""
         raise NotImplementedError
 
-    def status(self, session: Any, quiet: timedelta) -> Status:
+    def status(self, session: Any, quiet: timedelta) -> State:
         """Return the status of a session without a new line for some time."""
         return waiting_status(session, quiet)
 
@@ -367,7 +359,7 @@ class SessionAdapter(Adapter):
     def make_loop(
         self,
         session: Session,
-        found: Status,
+        found: State,
         activity: datetime | None,
         moment: Moment,
         file: str,
@@ -376,7 +368,7 @@ class SessionAdapter(Adapter):
     ) -> Loop:
         """Return the loop of a session with this last activity; `values` are fields that differ from the usual ones."""
         name, status = self.name, found.status
-        liveness, why = check_liveness(status, None, activity, modified_at, moment.now, QUIET_AFTER, moment.processes)
+        liveness, why = check_liveness(status, None, activity, modified_at, moment)
         usual: dict[str, Any] = {
             "id": f"{name}:{session.id}",
             "model": session.model,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import TESTS_FAILED, AgentSession, Liveness, Loop, LoopStatus, Outcome, Progress, StateSource
-from core.sources.agent_sessions import Moment, SessionWork, build_session_loop, join_session, parse_agent_sessions
-from core.sources.liveness import process_space, system_processes
+from core.sources.agent_sessions import SessionWork, build_session_loop, join_session, parse_agent_sessions
+from core.sources.liveness import Moment, process_space, system_processes
 from tests.factories import RunningProcesses
 
 FILE = ".aiwg/ralph/sessions/0123456789abcdef01234567.json"
@@ -76,7 +76,10 @@ def row(
     attempt = Attempt(task_id="task-001", number=1, started_at=at, outcome=outcome or Outcome.UNKNOWN)
     task = Task(id="task-001", description="Fix the cart", status=status, loop_id="claude:s1")
     work = SessionWork("claude:s1", session, [] if outcome is None else [(task, [attempt])])
-    return build_session_loop(work, Moment(now, timedelta(minutes=30), processes or RunningProcesses(), "here"))
+    return build_session_loop(
+        work,
+        Moment(now=now, processes=processes or RunningProcesses(), stale_after=timedelta(minutes=30), space="here"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,7 +218,7 @@ def test_a_killed_agent_is_seen_within_one_check() -> None:
         started = processes.started_at(agent.pid)
         session = record(is_turn_open=True, pid=agent.pid, process_started_at=started, space=process_space())
         work = SessionWork(session.id, session, [])
-        moment = Moment(NOW, timedelta(minutes=30), processes, session.space)
+        moment = Moment(now=NOW, processes=processes, stale_after=timedelta(minutes=30), space=session.space)
         assert build_session_loop(work, moment).liveness is Liveness.ALIVE
         agent.kill()
         agent.wait()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.records.loops import Liveness, LoopStatus
-from core.sources.liveness import ALWAYS, Processes, ProcessSignals, ProcFiles, check_liveness, system_processes
+from core.sources.liveness import ALWAYS, Moment, Processes, ProcessSignals, ProcFiles, check_liveness, system_processes
 from tests.factories import RunningProcesses
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -25,7 +25,8 @@ def check(
     modified_at: datetime | None = None,
     processes: Processes | None = None,
 ) -> tuple[Liveness, str]:
-    return check_liveness(status, pid, newest, modified_at, NOW, STALE_AFTER, processes or RunningProcesses())
+    moment = Moment(now=NOW, processes=processes or RunningProcesses(), stale_after=STALE_AFTER)
+    return check_liveness(status, pid, newest, modified_at, moment)
 
 
 def ago(**span: float) -> datetime:
