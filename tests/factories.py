@@ -37,7 +37,7 @@ from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory
 from core.learning import evidence
 from core.learning.assessment import RULE, Assessment
-from core.learning.inversion_rules import Inversion
+from core.learning.inversion import Inversion
 from core.learning.scoreboard import Scoreboard
 from core.project.forecast import Forecast, Forecaster
 from core.project.project import Project

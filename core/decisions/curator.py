@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.decisions.apply import Outcome
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
 
 _SHARED: Final = [name for name in Decision.__struct_fields__ if name in Draft.__struct_fields__]
 """Fields of a decision that its draft already has."""

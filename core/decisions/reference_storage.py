@@ -18,9 +18,9 @@ from core.base.text import visible_line
 from core.files.decoded import Problem
 from core.files.file_reader import MAX_PATTERN_BYTES, read_file
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
+from core.learning.maturity import parse_moment
 from core.learning.outcomes import FeedbackEvent, Verdict
-from core.learning.reference.storage import FeedbackStorage, with_id
-from core.learning.states import parse_moment
+from core.learning.storage import FeedbackStorage, with_id
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
 

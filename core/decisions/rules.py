@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from core.decisions.commands import Command, JudgeReports, PatternCommand
     from core.decisions.pattern_registry import Stored
     from core.index.project_state import ProjectState
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
 
 OVERRIDE: Final = "override"
 """Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""

@@ -29,7 +29,7 @@ from core.files.managed_text import (
     read_part,
     text_digest,
 )
-from core.learning.states import CODES
+from core.learning.maturity import CODES
 from core.records.decisions import EDIT_ANSWERS, edited_file_question_id
 from core.records.patterns import Maturity, PatternType
 from core.retrieval.rendering import count_tokens, entry_name, format_bold, render_fields

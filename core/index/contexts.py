@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from core.base.settings import InjectionSettings, Settings
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
-    from core.learning.assignment import Coin
+    from core.learning.experiments import Coin
     from core.retrieval.embeddings import Closeness, ComparableWork, Embeddings, Floats, PastTask
     from core.retrieval.reflections import LearningMatch
 

@@ -25,7 +25,7 @@ from core.base.user_settings import (
 )
 from core.files.atomic_write import put
 from core.files.file_access import file_lock
-from core.learning.assignment import SAME_TASK, Coin, Experiment, secret_of_project, text_key
+from core.learning.experiments import SAME_TASK, Coin, Experiment, secret_of_project, text_key
 from core.records.event_log import EventView
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial, event_id
 from core.trust.experiment_secret import read_or_make_secret
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
-    from core.learning.assignment import Assignment
+    from core.learning.experiments import Assignment
     from core.records.patterns import Pattern
 
 _LOCK_SECONDS: Final = 5.0

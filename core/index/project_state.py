@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from core.index.review_items import ReviewItem
     from core.index.similarity import SimilarityIndex
     from core.index.texts import Texts
-    from core.learning.assignment import Experiment
     from core.learning.evidence import LoopPatterns
     from core.learning.evidence_inputs import EvidenceInputs
+    from core.learning.experiments import Experiment
     from core.learning.outcomes import Outcome, OutcomeSignals
     from core.learning.scoreboard import Assessment, Scoreboard
     from core.records.debug_sessions import DebugSession

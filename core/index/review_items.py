@@ -27,7 +27,7 @@ from core.records.patterns import Suspicion  # noqa: TC001 (the stored questions
 
 if TYPE_CHECKING:
     from core.learning.bursts import Burst
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.records.debug_sessions import DebugSession
     from core.records.decisions import CurationState, ProposedDecision
     from core.records.extractions import Extraction

@@ -20,7 +20,7 @@ from core.base.settings import InjectionSettings
 from core.base.steps import group_pairs
 from core.base.text import MAX_SUBJECT, plural, visible_line
 from core.base.validation import check_flag, check_text, format_value
-from core.learning.states import normalize_time, parse_moment
+from core.learning.maturity import normalize_time, parse_moment
 from core.records.events import ErrorNote, ErrorType, event_id
 
 _MAX_CHARS: Final = InjectionSettings().max_field_chars
@@ -90,7 +90,7 @@ def classify_error(message: str) -> ErrorType:
 
 
 class ErrorStorage(Protocol):
-    """Stores errors of work items; rules in `core.learning.reference.storage`."""
+    """Stores errors of work items; rules in `core.learning.storage`."""
 
     def store(self, entry: ErrorEntry) -> None:
         """Add an error."""

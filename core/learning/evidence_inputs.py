@@ -49,7 +49,8 @@ from core.learning.evidence_records import (
     newest_first,
 )
 from core.learning.following import WorkVerdict, find_verdicts
-from core.learning.inversion_rules import discovery_key, is_same_fix
+from core.learning.inversion import discovery_key, is_same_fix
+from core.learning.maturity import SECONDS_PER_DAY, parse_moment
 from core.learning.outcomes import (
     OutcomeSignals,
     Verdict,
@@ -63,7 +64,6 @@ from core.learning.outcomes import (
     report_signals,
     score_outcome,
 )
-from core.learning.states import SECONDS_PER_DAY, parse_moment
 from core.records.event_log import EventChanges, find_event_changes
 from core.records.events import ASSIGNED, VERDICT, Event, Observation
 from core.records.loops import InjectedUse, Loop, Outcome

@@ -16,9 +16,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from core.base.steps import group_pairs
-from core.learning.assignment import text_key
 from core.learning.bursts import report_of_event, source_of
 from core.learning.evidence import find_origin, is_about_pattern
+from core.learning.experiments import text_key
 from core.learning.outcomes import is_report
 from core.records.events import ASSIGNED
 from core.records.patterns import PatternType

@@ -27,7 +27,7 @@ from core.base.validation import (
     check_texts,
     format_value,
 )
-from core.learning.states import decayed_value, normalize_time, parse_moment
+from core.learning.maturity import decayed_value, normalize_time, parse_moment
 from core.records.events import Event, Signals
 from core.records.loops import Iteration, Loop, LoopStatus
 from core.records.loops import Outcome as LoopOutcome

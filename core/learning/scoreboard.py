@@ -7,12 +7,12 @@ gives the sum at any other time, however many events there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -32,10 +32,32 @@ from core.learning.evidence_inputs import (
 )
 from core.learning.evidence_records import Link
 from core.learning.explanation import reconcile_record
-from core.learning.inversion_rules import Alternatives, Inversion, inversion_triggered, propose_inversion
+from core.learning.inversion import Alternatives, Inversion, inversion_triggered, propose_inversion
+from core.learning.maturity import (
+    CODES,
+    SECONDS_PER_DAY,
+    STATES,
+    change_within,
+    decayed_counts,
+    multipliers,
+    next_change,
+    state_codes,
+)
 from core.learning.outcomes import Outcome, OutcomeSignals, score_signals
-from core.learning.scores import NO_PIN, REMOVED, Columns, Ints, ObservationSums, ReplacedTimes, Scores, UseTimes
-from core.learning.states import CODES, SECONDS_PER_DAY, STATES, change_within, next_change
+from core.learning.scores import (
+    NO_PIN,
+    REMOVED,
+    Codes,
+    Columns,
+    Flags,
+    Floats,
+    Ints,
+    ObservationSums,
+    ReplacedTimes,
+    StoredTimes,
+    UseTimes,
+)
+from core.learning.statistics import jeffreys_intervals
 from core.learning.threshold_replay import History
 from core.records.decisions import Author
 from core.records.events import EVENT_LOG
@@ -45,7 +67,7 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.learning.bursts import Burst
     from core.learning.following import WorkVerdict
-    from core.records.decisions import Pin
+    from core.records.decisions import CurationState, Pin
     from core.records.events import Observation
     from core.records.findings import Finding
     from core.records.snapshot import Delta, Snapshot
@@ -66,15 +88,56 @@ _MAX_CACHED: Final = 64  # assessments that are kept, more than the rows on a sc
 _MAX_HALF_LIVES: Final = 500.0  # maximum age of the sums in half-lives; a float can represent 2**500
 
 
+_Array = TypeVar("_Array")
+
+
+class _Column(Generic[_Array]):
+    """Descriptor for the column of the same name, which does not depend on the time."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, scores: Any, owner: type) -> _Array:
+        return cast(_Array, getattr(scores._columns, self._name))
+
+
 @dataclass(frozen=True)
-class Scoreboard(Scores):
+class Scoreboard:
     """The assessments of all patterns at one moment; immutable.
 
-    Methods that look up a pattern raise `UnknownRecord` for an unknown ID. `used_scripts` are the scripts other than
-    Latin of the newest tasks, and of texts that a person approved.
+    Arrays have one row per pattern; times are epoch seconds, NaN if unknown. Methods that look up a pattern raise
+    `UnknownRecord` for an unknown ID. `used_scripts` are the scripts other than Latin of the newest tasks, and of texts
+    that a person approved.
     """
 
+    ids: Sequence[str]  # pattern IDs in the order of the rows
+    now: datetime
+    settings: Settings  # the thresholds in use
+    _rows: Mapping[str, int]
+    _inputs: EvidenceInputs
+    _columns: Columns
+    _epoch: float  # reference time of the decayed sums in `_columns`
+    _filled: float  # time of the last summation; the sums are valid from then on
+    _times: StoredTimes
     used_scripts: frozenset[str] = frozenset()
+
+    successes = _Column[Ints]()  # raw counts
+    failures = _Column[Ints]()
+    uses = _Column[Ints]()  # including uses without a result
+    injected_only = _Column[Ints]()  # injections that were not applied
+    given = _Column[Ints]()  # injections, applied or not
+    seen = _Column[Ints]()  # loops that found the pattern themselves
+    rate = _Column[Floats]()  # displayed success rates, 0..1; NaN without any result
+    last_used = _Column[Floats]()  # time of the newest use
+    pin_stale = _Column[Flags]()  # whether the text changed since the pin was set
+    good_since_pin = _Column[Ints]()  # successes since the pin
+    bad_since_pin = _Column[Ints]()  # failures since the pin
+    team_uses = _Column[Ints]()  # the part of `uses` that is of the team's other projects
+    quarantined = _Column[Flags]()  # kept out of contexts until a person decides about the text
+    held = _Column[Flags]()  # quarantined only because the text gives orders that no person has approved
+    blocked = _Column[Flags]()  # by the safety scan
+    unreviewed = _Column[Flags]()  # no person has approved this text, which arrived by itself
+    inversion_pending = _Column[Flags]()  # kept out of contexts until a person decides, even if snoozed
 
     @classmethod
     def build(cls, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
@@ -249,6 +312,152 @@ class Scoreboard(Scores):
             pin is not None and since is not None and pin.at > since and self._is_pinned(self._rows[pattern.id])
         )
         self._columns.warned[self._rows[pattern.id]] = not is_decided
+
+    @property
+    def columns(self) -> Columns:
+        """What all arrays are computed from."""
+        return self._columns
+
+    @property
+    def inputs(self) -> EvidenceInputs:
+        """What the evidence comes from."""
+        return self._inputs
+
+    @property
+    def times(self) -> StoredTimes:
+        return self._times
+
+    @property
+    def rows_by_id(self) -> Mapping[str, int]:
+        return self._rows
+
+    @cached_property
+    def use_times(self) -> UseTimes:
+        """Times of all uses."""
+        return self._times.load()
+
+    @property
+    def _patterns(self) -> Mapping[str, Pattern]:
+        return self._inputs.snapshot.patterns
+
+    @property
+    def _curation(self) -> CurationState:
+        return self._inputs.snapshot.curation
+
+    @property
+    def _half_life(self) -> float:
+        """Half-life in seconds."""
+        return self.settings.maturity.half_life_days * SECONDS_PER_DAY
+
+    @property
+    def _decay(self) -> float:
+        """Decay factor from the reference time to now."""
+        return float(2.0 ** ((self._epoch - self.now.timestamp()) / self._half_life))
+
+    @cached_property
+    def interval(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the intervals of the success rates, 0..1."""
+        low, high = self._columns.low, self._columns.high
+        missing = np.isnan(low)
+        if missing.any():
+            low, high = low.copy(), high.copy()
+            results = self.successes[missing], self.failures[missing]
+            low[missing], high[missing] = jeffreys_intervals(*results, self.settings.interval_level)
+        return low, high
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        columns = self._columns
+        helpful = columns.helpful * self._decay + columns.fixed_helpful
+        harmful = columns.harmful * self._decay + columns.fixed_harmful
+        for row in np.flatnonzero(columns.has_future).tolist():
+            results = self._inputs.all_results(self._patterns[self.ids[row]])
+            helpful[row], harmful[row] = decayed_counts(results, self.now, self.settings.maturity)
+        return helpful, harmful
+
+    @property
+    def helpful(self) -> Floats:
+        """Decayed sums of helpful results."""
+        return self._sums[0]
+
+    @property
+    def harmful(self) -> Floats:
+        """Decayed sums of harmful results."""
+        return self._sums[1]
+
+    @cached_property
+    def injections(self) -> Floats:
+        """Decayed sums of uses and injections."""
+        injections: Floats = self._columns.injections * self._decay + self._columns.fixed_injections
+        return injections
+
+    @cached_property
+    def computed_codes(self) -> Codes:
+        """States computed by the rules alone, as indices into `states.STATES`."""
+        return state_codes(self.helpful, self.harmful, self.settings.maturity)
+
+    @cached_property
+    def state_codes(self) -> Codes:
+        """States in effect, with pins, quarantine and unreviewed texts, as indices into `STATES`."""
+        columns = self._columns
+        is_capped = columns.unreviewed & (self.computed_codes == CODES[Maturity.PROVEN])
+        by_rule = np.where(is_capped, CODES[Maturity.ESTABLISHED], self.computed_codes).astype(np.int8)
+        unread = columns.pin_stale | columns.quarantined
+        decided = np.where(unread, CODES[Maturity.CANDIDATE], columns.pin).astype(np.int8)
+        return np.where((columns.pin == NO_PIN) & ~columns.quarantined, by_rule, decided)
+
+    @cached_property
+    def faded(self) -> Flags:
+        """Whether each pattern is a candidate only because its evidence is old."""
+        enough = self.settings.maturity.min_feedback - self.settings.maturity.total_tolerance
+        candidate: Flags = self.computed_codes == CODES[Maturity.CANDIDATE]
+        return candidate & (self._columns.undecayed >= enough)
+
+    @cached_property
+    def contradicted(self) -> Flags:
+        """Whether later evidence contradicts a pin; docs/scoring.md#contradicted-pins."""
+        columns, settings = self._columns, self.settings.maturity
+        later = columns.good_since_pin + columns.bad_since_pin
+        enough = later >= settings.min_feedback
+        bad = columns.bad_since_pin > (settings.deprecation_threshold + settings.ratio_tolerance) * later
+        computed = self.computed_codes
+        against_promotion = (enough & bad) | ((columns.bad_since_pin > 0) & (computed == CODES[Maturity.DEPRECATED]))
+        against_deprecation = enough & ~bad & (computed == CODES[Maturity.PROVEN])
+        against_promotion &= columns.pin != NO_PIN
+        against: Flags = np.where(columns.pin == CODES[Maturity.DEPRECATED], against_deprecation, against_promotion)
+        return against & ~columns.pin_stale
+
+    @property
+    def pinned(self) -> Flags:
+        pinned: Flags = self._columns.pin != NO_PIN
+        return pinned
+
+    @cached_property
+    def multiplier(self) -> Floats:
+        return multipliers(self.settings.maturity)[self.state_codes]
+
+    @cached_property
+    def effectiveness(self) -> Floats:
+        """Success rates, 0..1; without results 1 for a promoted pattern, a lesson and a sighting, else 0."""
+        usable = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
+        usable |= self._columns.from_lesson | (self.seen > 0)
+        return np.where(np.isnan(self.rate), usable.astype(np.float64), self.rate)
+
+    @cached_property
+    def score(self) -> Floats:
+        return self.effectiveness * self.multiplier
+
+    @cached_property
+    def inversion_due(self) -> Flags:
+        """Whether each pattern has an open inversion proposal that is not snoozed."""
+        return self._columns.inversion_pending & (self._columns.snoozed_until <= self.now.timestamp())
+
+    @cached_property
+    def injectable(self) -> Flags:
+        """Whether each pattern may be injected into a context."""
+        allowed: Flags = (self.state_codes != CODES[Maturity.DEPRECATED]) & ~self._columns.unnamed
+        columns = self._columns
+        return allowed & ~columns.quarantined & ~columns.inversion_pending & ~columns.warned
 
     def __contains__(self, pattern_id: str) -> bool:
         return pattern_id in self._rows

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.learning.inversion_rules import inversion_triggered
-from core.learning.states import Sums, add_sums, change_within, decay_sums, state_of
+from core.learning.inversion import inversion_triggered
+from core.learning.maturity import Sums, add_sums, change_within, decay_sums, state_of
 from core.records.patterns import Maturity, PatternType
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from core.decisions.exchange.import_file import Arriving
     from core.decisions.exchange.import_plan import ImportPlan
     from core.index.project_state import ProjectState
-    from core.learning.assignment import Assignment
     from core.learning.bursts import Burst
+    from core.learning.experiments import Assignment
     from core.learning.scoreboard import Scoreboard
     from core.records.extractions import Proposal
     from core.records.snapshot import Snapshot

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.learning.scores import Ints
 
 

@@ -20,7 +20,7 @@ from core.records.patterns import Maturity
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.questions.asking import Asker
     from core.records.patterns import Pattern
 

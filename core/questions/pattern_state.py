@@ -15,7 +15,7 @@ from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused
 from core.index import review_items as kinds
-from core.learning.states import STATES, state_codes
+from core.learning.maturity import STATES, state_codes
 from core.questions.answer import REJECTED, SNOOZE_DAYS, Answer, dismissal, no, not_now, promotion, reset_effect, yes
 from core.questions.impact import net
 from core.records.decisions import RE_ENABLE, VERBS, Verb

@@ -16,11 +16,14 @@ MAX_SUM: Final = 10**15  # a float represents every whole number up to this
 Count = Annotated[int, Meta(ge=0, le=MAX_SUM)]
 Sum = Annotated[float, Meta(ge=0)]
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_COUNTS: Final = ("successes", "failures", "uses", "injected_only")
-_SUMS: Final = (
+COUNTS: Final = ("successes", "failures", "uses", "injected_only")
+_WEIGHTS: Final = (
     *("helpful", "harmful", "injections", "undecayed"),
     *("fixed_helpful", "fixed_harmful", "fixed_injections"),
 )
+SUMS: Final = (*COUNTS, *_WEIGHTS)
+"""Additive parts of `TeamSums`."""
+_ROUNDING: Final = 1e-9
 
 
 class TeamSums(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -52,15 +55,16 @@ class TeamSums(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     def __add__(self, other: TeamSums) -> TeamSums:
         """Return the sums of both, with the ID of the first."""
-        counts = {name: min(getattr(self, name) + getattr(other, name), MAX_SUM) for name in _COUNTS}
-        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        counts = {name: min(getattr(self, name) + getattr(other, name), MAX_SUM) for name in COUNTS}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _WEIGHTS}
         newest = max((at for at in (self.last_used, other.last_used) if at is not None), default=None)
         return replace(self, **counts, **sums, last_used=newest)
 
     def __sub__(self, other: TeamSums) -> TeamSums:
         """Return the sums of the other uses; `last_used`, which cannot be subtracted, stays the same."""
-        counts = {name: max(getattr(self, name) - getattr(other, name), 0) for name in _COUNTS}
-        sums = {name: max(getattr(self, name) - getattr(other, name), 0.0) for name in _SUMS}
+        counts = {name: max(getattr(self, name) - getattr(other, name), 0) for name in COUNTS}
+        sums = {name: getattr(self, name) - getattr(other, name) for name in _WEIGHTS}
+        sums = {name: value if value > _ROUNDING else 0.0 for name, value in sums.items()}
         # Without uses, what is left of a sum is only the rounding of many additions.
         if not counts["successes"]:
             sums |= {"helpful": 0.0, "fixed_helpful": 0.0}
@@ -316,6 +320,14 @@ class Lease(Struct, frozen=True):
     client_id: str
     member: str
     since: datetime
+
+
+class Online(Struct, frozen=True):
+    """Who is online, and which questions are open; `at` is the time of the server."""
+
+    at: datetime
+    present: tuple[Presence, ...] = ()
+    leases: tuple[Lease, ...] = ()
 
 
 class ProjectUses(Struct, frozen=True):

@@ -19,14 +19,14 @@ from core.base.scanning.context_scan import find_combined_harm, find_completed_h
 from core.base.scanning.messages import describe_suspicions
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
-from core.learning.assignment import Assignment
 from core.learning.evidence import find_origin
-from core.learning.inversion_rules import remove_warning_prefix
-from core.learning.reference.patterns import (
+from core.learning.experiments import Assignment
+from core.learning.inversion import (
     MAX_CHARS,
     ObservedPattern,
     format_anti_patterns,
     format_successful_patterns,
+    remove_warning_prefix,
 )
 from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from core.base.settings import InjectionSettings
-    from core.learning.assignment import Coin
+    from core.learning.experiments import Coin
     from core.learning.scoreboard import Scoreboard
     from core.retrieval.embeddings import Floats
     from core.retrieval.relevance import Relevance

@@ -16,7 +16,7 @@ from core.base.prompt_text import escape_inline
 from core.base.scanning.context_scan import find_completed_harm
 from core.base.scanning.messages import find_withhold_reason
 from core.base.text import plural, visible_line
-from core.learning.states import decayed_value
+from core.learning.maturity import decayed_value
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.retrieval.contradiction import MIN_SIMILARITY, Statement

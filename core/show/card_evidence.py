@@ -29,7 +29,7 @@ from core.show.pages.signs import result_sign, state_sign
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import QuestionGroup, ReviewItem
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.records.events import Observation
 
 

@@ -34,7 +34,7 @@ from core.tasks.escalations import escalation_reason
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.index.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.decisions import Decision
     from core.records.patterns import Pattern

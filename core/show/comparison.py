@@ -30,7 +30,7 @@ from core.index.review_items import (
     WEAKENED,
     ReviewItem,
 )
-from core.learning.states import STATES, multiplier
+from core.learning.maturity import STATES, multiplier
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern

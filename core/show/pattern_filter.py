@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.pattern_titles import pattern_title
-from core.learning.states import STATES
+from core.learning.maturity import STATES
 from core.records.patterns import Pattern, PatternType
 from core.show.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
 

@@ -21,14 +21,13 @@ from core.records.patterns import PatternType
 from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
-from core.team.chain import first_head, verify
-from core.team.conflict_texts import describe_late
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge
-from core.team.local_state import JOINED, LAST_SYNC, TextBase
+from core.team.local_state import DECISIONS_HASH, DECISIONS_SEQ, JOINED, LAST_SYNC, TextBase
 from core.team.receive import Receiver
-from core.team.refusals import Seen, decisions_to_send, seen_before, undo_refused
+from core.team.refusals import Seen, decisions_to_send, describe_late, seen_before, undo_refused
 from core.team.sharing import is_shared
 from core.team.texts import make_text
+from core.team.verification import first_head, verify
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -38,13 +37,11 @@ if TYPE_CHECKING:
     from core.team.local_state import LocalState
     from core.team.server import Space
     from core.team.sharing import Sharing
-    from core.team.sync import OpenProject
+    from core.team.texts import OpenProject
 
 _TURNED: Final = {Verb.UNDO: "undone", Verb.REDO: "redone"}
 _PAGE: Final = 1_000  # decisions read at once
 _MAX_BYTES: Final = 64 << 20  # decisions received by one sync, so that it ends
-_SEQ: Final = "decisions_seq"
-_HASH: Final = "decisions_hash"
 _SERVER: Final = "decisions_server"
 _WITHOUT_TEXT: Final = frozenset({Verb.NOTE, Verb.SNOOZE, Verb.DISMISS})
 """Verbs of decisions that are not bound to a text."""
@@ -81,9 +78,9 @@ class DecisionCall(NamedTuple):
 
 
 class Decisions:
-    """Exchanges the decisions of an open project with its space; see `core.team.sync.DecisionExchange`.
+    """Exchanges the decisions of an open project with its space; `sharing` returns what masks the texts.
 
-    `sharing` returns what masks the texts.
+    `sent_texts` counts the texts that went with decisions. `notes` say what was left out, and why.
     """
 
     def __init__(
@@ -203,7 +200,7 @@ class Decisions:
             project.settings,
             project.ledger,
             {decision.id: why},
-            sent=self._state.kncounting_decisions(),
+            sent=self._state.known_decisions(),
             now=project.now(),
         )
         project.apply((project.project.ledger, project.project.patterns))
@@ -218,7 +215,7 @@ class Decisions:
     @property
     def cursor(self) -> int:
         """Number of the last decision up to which the project has received all."""
-        return int(self._state.fact(_SEQ, "0"))
+        return int(self._state.fact(DECISIONS_SEQ, "0"))
 
     def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
         """Write decisions of the space into the project; return their number, and why own ones were undone.
@@ -261,7 +258,7 @@ class Decisions:
         with self._state.transaction():
             self._state.add_decisions((row.id, row.seq) for row in rows)
             self._state.set_texts(self._inserted_texts(new))
-            self._state.set_facts(**{_SEQ: head.seq, _HASH: head.hash.hex(), _SERVER: space.server})
+            self._state.set_facts(**{DECISIONS_SEQ: head.seq, DECISIONS_HASH: head.hash.hex(), _SERVER: space.server})
         if new:
             project = self._project.project
             self._project.apply((project.ledger, project.patterns, project.events))
@@ -280,7 +277,7 @@ class Decisions:
 
     def head(self, space_id: UUID) -> ChainHead:
         """Return the last decision of the space that the project has received."""
-        return received_head(self._state) or first_head(space_id)
+        return self._state.received_head() or first_head(space_id)
 
     def _checked_head(self, space: Space) -> ChainHead:
         """Return the last decision that was received, if the space still has it; else start again from the first."""
@@ -301,11 +298,11 @@ class Decisions:
             )
         # The server was restored from a backup. Each project sends again what it had decided itself.
         by_id, own = self._project.ledger.by_id(), self._project.by
-        received = [key for key in self._state.kncounting_decisions() if key in by_id and by_id[key].by != own]
+        received = [key for key in self._state.known_decisions() if key in by_id and by_id[key].by != own]
         with self._state.transaction():
             self._state.forget_decisions()
             self._state.add_decisions((key, None) for key in received)
-            self._state.set_facts(**{_SEQ: 0, _HASH: ""})
+            self._state.set_facts(**{DECISIONS_SEQ: 0, DECISIONS_HASH: ""})
         return first_head(space.info.id)
 
     def _receiver(self) -> Receiver:
@@ -315,16 +312,10 @@ class Decisions:
             state, _ = project.apply((project.project.ledger, project.project.patterns, project.project.events))
             return state.snapshot, state.board
 
-        sent = self._state.kncounting_decisions()
+        sent = self._state.known_decisions()
         return Receiver(
             project.project, project.settings, project.ledger, read, sent=sent, to_local=self._state.to_local
         )
-
-
-def received_head(state: LocalState) -> ChainHead | None:
-    """Return the last decision of its space that a project has received; None if there is none."""
-    seq = int(state.fact(_SEQ, "0"))
-    return ChainHead(seq=seq, hash=bytes.fromhex(state.fact(_HASH))) if seq else None
 
 
 class _Texts:

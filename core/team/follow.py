@@ -1,4 +1,4 @@
-"""Thread that keeps a joined project in sync with its space while a program runs.
+"""Thread that keeps a joined project in sync with its space while a program runs, and what it works with.
 
 It reads what the server hints at, and every few seconds whatever happened. If the server cannot be reached, it tries
 again after growing pauses. No caller ever waits for the network.
@@ -16,15 +16,29 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from random import random
 from time import monotonic, thread_time
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
+from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.errors import RalphdeckError
-from core.base.text import visible_line
-from core.records.team import DASHBOARD, Lease, PooledTrials, Presence, ProjectUses, TeamStatus
+from core.base.errors import RalphdeckError, Unwritable
+from core.base.text import plural, visible_line
+from core.files import cache_database
+from core.records.team import DASHBOARD, Lease, Level, Online, PooledTrials, ProjectUses, TeamStatus
+from core.team.connection import translate_errors
 from core.team.errors import Offline, TeamError
+from core.team.local_state import LocalState, state_file
+from core.team.server import Space, list_spaces
+from core.team.sync import Cycle, Prefer, Preview, Synchronizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from core.team.consent import Joined
+    from core.team.texts import OpenProject, Progress
+
 
 CYCLE_SECONDS: Final = 5.0  # between two syncs without a hint
 LOCAL_SECONDS: Final = 1.0  # least time between two syncs because of local changes
@@ -49,58 +63,6 @@ class Report(Struct, frozen=True):
     differing: int = 0
 
 
-class Online(Struct, frozen=True):
-    """Who is online, and which questions are open; `at` is the time of the server."""
-
-    at: datetime
-    present: tuple[Presence, ...] = ()
-    leases: tuple[Lease, ...] = ()
-
-
-class TeamConnection(Protocol):
-    """The connection of a joined project. Every call is bounded in time, and raises `TeamError` if it fails."""
-
-    def fileno(self) -> int:
-        """Return the socket that becomes readable when hints arrive."""
-
-    def hints(self) -> Sequence[str]:
-        """Return what has changed on the server since the last call; does not wait."""
-
-    def sync(self) -> Report:
-        """Send what `collect` found, and receive what is new."""
-
-    def beat(self, place: str, question: str, seconds: int) -> Online:
-        """Stay present, hold `question` (if any) for some seconds, and give up any other question."""
-
-    def uses(self) -> tuple[ProjectUses, ...]: ...
-
-    def trials(self) -> tuple[PooledTrials, ...]: ...
-
-    def leave(self) -> None:
-        """End presence and lease."""
-
-    def close(self) -> None:
-        """Close the connection at once; never raises."""
-
-
-class JoinedProject(Protocol):
-    """A joined project on this machine. All methods are called in the thread of the follower."""
-
-    space: str
-
-    def connect(self, client_id: str) -> TeamConnection: ...
-
-    def collect(self) -> int:
-        """Find what has to be sent, without the network; return how much that is."""
-
-    def load_status(self, status: TeamStatus) -> TeamStatus:
-        """Add what is known from the last run: offline since, last sync, member, level and activity."""
-
-    def save_status(self, status: TeamStatus) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def hide_question(space: str, question: str) -> str:
     """Return the hash that names a question on the server, so that no ID or name of the project leaves the machine."""
     return sha256(f"{space}\n{question}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -119,7 +81,7 @@ class Follower:
 
     def __init__(
         self,
-        open_project: Callable[[], JoinedProject],
+        open_project: Callable[[], JoinedCopy],
         changed: Callable[[TeamStatus], None],
         *,
         place: str = DASHBOARD,
@@ -142,7 +104,7 @@ class Follower:
         self._question = ""  # of this client
         self._has_news = True  # whether records of the project may have changed
         self._held = ""  # the question that the server knows
-        self._connection: TeamConnection | None = None
+        self._connection: SpaceConnection | None = None
         self._failures = 0
         self._offline_before: datetime | None = None  # since when the last run was offline
         self._synced_at = self._beat_at = self._uses_at = self._collect_due = _LONG_AGO
@@ -215,7 +177,7 @@ class Follower:
             self._disconnect()
             self._close_pipe()
 
-    def _turn(self, project: JoinedProject) -> None:
+    def _turn(self, project: JoinedCopy) -> None:
         """Do what is due, then wait for a reason to continue."""
         try:
             self._collect(project)
@@ -230,19 +192,19 @@ class Follower:
             project.save_status(self.status)
         self._wait(project)
 
-    def _collect(self, project: JoinedProject) -> None:
+    def _collect(self, project: JoinedCopy) -> None:
         if self._has_news and self._clock() >= self._collect_due:
             self._has_news = False
             self._update(replace(self.status, to_send=self._count(project)))
 
-    def _count(self, project: JoinedProject) -> int:
+    def _count(self, project: JoinedCopy) -> int:
         """Return how much has to be sent; the more work that is, the later it is done again."""
         begun = thread_time()
         count = project.collect()
         self._collect_due = self._clock() + max(LOCAL_SECONDS, SHARE * (thread_time() - begun))
         return count
 
-    def _exchange(self, project: JoinedProject) -> None:
+    def _exchange(self, project: JoinedCopy) -> None:
         connection = self._connection
         if connection is None:
             connection = self._connection = project.connect(self.status.client_id)
@@ -261,7 +223,7 @@ class Follower:
             self._update(replace(self.status, uses=uses, trials=trials, uses_at=self._now()))
             project.save_status(self.status)
 
-    def _beat(self, connection: TeamConnection) -> None:
+    def _beat(self, connection: SpaceConnection) -> None:
         question = self._question
         hidden = hide_question(self.status.space, question) if question else ""
         online = connection.beat(self._place, hidden, LEASE_SECONDS)
@@ -270,7 +232,7 @@ class Follower:
         leases = tuple(replace(lease, since=lease.since + skew) for lease in online.leases)
         self._update(replace(self.status, present=online.present, leases=leases))
 
-    def _sync(self, project: JoinedProject, connection: TeamConnection) -> None:
+    def _sync(self, project: JoinedCopy, connection: SpaceConnection) -> None:
         report = connection.sync()
         self._synced_at, now, status = self._clock(), self._now(), self.status
         is_news = not status.is_online
@@ -315,7 +277,7 @@ class Follower:
             self.status = status
             self._changed(status)
 
-    def _wait(self, project: JoinedProject) -> None:
+    def _wait(self, project: JoinedCopy) -> None:
         """Wait until something is due. While offline, only what has to be sent is counted."""
         if self._failures:
             pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), MAX_PAUSE) * (0.5 + self._jitter() / 2)
@@ -356,3 +318,179 @@ class Follower:
         self._held = ""
         if connection is not None:
             connection.close()
+
+
+WEEKS: Final = (4, 12, 52)
+"""Lengths of the time ranges for which the activity of projects is read."""
+MOST_POOLED: Final = 100
+"""Patterns of which the trials of all projects are read, those with most trials first."""
+_STATUS: Final = "status"
+CHANNEL: Final = "channel"
+"""A hint that the channel of the space is another one."""
+
+
+class JoinedCopy:
+    """The working copy of a joined project. Use it in one thread. `file` is that of its state, for a preview."""
+
+    def __init__(
+        self,
+        project: OpenProject,
+        joined: Joined,
+        connect: Callable[[Joined], Space] | None = None,
+        file: Path | None = None,
+        progress: Progress = lambda what, done, total: None,
+    ) -> None:
+        self.space = joined.space
+        self._joined = joined
+        self._connect = connect or (lambda joined: Space.connect(joined.conninfo, joined.space))
+        self.state = state = LocalState(project.project.project, file)
+        self._synchronizer = Synchronizer(
+            project,
+            state,
+            joined.id,
+            name=joined.name,
+            progress=progress,
+        )
+
+    def open_space(self) -> Space:
+        return self._connect(self._joined)
+
+    def sync(self, space: Space, prefer: Prefer | None = None) -> Cycle:
+        return self._synchronizer.run(space, prefer)
+
+    def preview(self) -> Preview:
+        return self._synchronizer.preview()
+
+    def connect(self, client_id: str) -> SpaceConnection:
+        return SpaceConnection(self.open_space(), self._synchronizer, UUID(client_id), self._joined.id)
+
+    def collect(self) -> int:
+        """Find what has to be sent, without the network; return how much that is."""
+        return self._synchronizer.count_unsent()
+
+    def load_status(self, status: TeamStatus) -> TeamStatus:
+        """Add what is known from the last run: offline since, last sync, member, level and activity."""
+        known = stored_status(self.state)
+        if known is None or known.space != self.space:
+            return replace(status, space=self.space)
+        since = None if known.is_online else known.since
+        return replace(known, client_id=status.client_id, is_online=False, since=since, problem="", needs_person=False)
+
+    def save_status(self, status: TeamStatus) -> None:
+        with suppress(Unwritable):
+            kept = replace(status, present=(), leases=())
+            self.state.set_facts(**{_STATUS: msgspec.json.encode(kept).decode()})
+
+    def close(self) -> None:
+        self.state.close()
+
+
+class SpaceConnection:
+    """One connection to the space; each call ends in bounded time, and raises `TeamError` if it fails."""
+
+    def __init__(self, space: Space, synchronizer: Synchronizer, client: UUID, project: UUID) -> None:
+        self._space, self._synchronizer, self._client, self._project = space, synchronizer, client, project
+        self._hints: list[str] = []
+        self._channel = ""
+        space.connection.add_notify_handler(lambda notify: self._hints.append(notify.payload))
+        try:
+            self._listen()
+        except TeamError:
+            space.close()
+            raise
+
+    def _listen(self) -> None:
+        """Listen on the channel of the space, and on no earlier one."""
+        channel = self._space.channel()
+        if channel != self._channel:
+            with translate_errors():
+                self._space.connection.execute(f'unlisten *; listen "{channel}"'.encode())
+            self._channel = channel
+
+    def fileno(self) -> int:
+        """Return the socket that becomes readable when hints arrive."""
+        return self._space.connection.fileno()
+
+    def hints(self) -> Sequence[str]:
+        """Return what has changed on the server since the last call; does not wait."""
+        with translate_errors():
+            protocol = self._space.connection.pgconn
+            protocol.consume_input()
+            while (notify := protocol.notifies()) is not None:
+                self._hints.append(notify.extra.decode(errors="replace"))
+        found, self._hints = self._hints, []
+        if CHANNEL in found:
+            self._listen()
+        return found
+
+    def sync(self) -> Report:
+        """Send what `collect` found, and receive what is new."""
+        cycle, info = self._synchronizer.run(self._space), self._space.info
+        return Report(member=info.member, level=info.level, differing=len(cycle.conflicts))
+
+    def beat(self, place: str, question: str, seconds: int) -> Online:
+        """Stay present, hold `question` (if any) for some seconds, and give up any other question."""
+        is_reviewer = self._space.info.level.allows(Level.REVIEWER)
+        return self._space.heartbeat(self._client, self._project, place, question if is_reviewer else "", seconds)
+
+    def uses(self) -> tuple[ProjectUses, ...]:
+        """Return the activity of all projects; also learns whether the level of the member has changed."""
+        own = next((info for info in list_spaces(self._space.connection) if info.id == self._space.info.id), None)
+        if own is not None:
+            self._space.info = own
+            self._listen()  # the hint of a new channel may have come too early
+        return self._space.project_uses(WEEKS)
+
+    def trials(self) -> tuple[PooledTrials, ...]:
+        return self._space.pooled_trials(MOST_POOLED)
+
+    def leave(self) -> None:
+        """End presence and lease."""
+        self._space.go_offline(self._client)
+
+    def close(self) -> None:
+        with suppress(Exception):  # nothing can be done about a connection that cannot be closed
+            self._space.close()
+
+
+def stored_status(state: LocalState) -> TeamStatus | None:
+    """Return the state of the team when it was last followed; None if it never was."""
+    try:
+        return msgspec.json.decode(state.fact(_STATUS), type=TeamStatus)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def read_status(project: Path) -> TeamStatus | None:
+    """Return the state of the team of a project when it was last followed, without the network."""
+    with suppress(Unwritable):
+        state = LocalState(project)
+        try:
+            return stored_status(state)
+        finally:
+            state.close()
+    return None
+
+
+def forget(project: Path) -> None:
+    """Forget what a project that left its space has sent and received."""
+    cache_database.remove(state_file(project))
+
+
+def describe_cycle(cycle: Cycle) -> str:
+    """Describe what a sync did, in one line."""
+    sent = _list_counts(
+        (cycle.sent_texts, "pattern"),
+        (cycle.sent_decisions, "decision"),
+        (cycle.sent_uses, "use"),
+        (cycle.withdrawn_uses, "withdrawn use"),
+        (cycle.sent_trials, "trial"),
+    )
+    received = _list_counts((cycle.received_texts, "pattern"), (cycle.received_decisions, "decision"))
+    evidence = f"evidence on {plural(cycle.changed_sums, 'pattern')}" if cycle.changed_sums else ""
+    parts = [f"sent {sent}" if sent else "", f"received {received}" if received else "", evidence]
+    return "; ".join(filter(None, parts)) or "nothing new"
+
+
+def _list_counts(*counts: tuple[int, str]) -> str:
+    return ", ".join(plural(count, noun) for count, noun in counts if count)

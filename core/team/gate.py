@@ -15,11 +15,10 @@ from core.decisions.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.team import Level
 from core.records.times import parse_time
-from core.team.conflict_texts import describe_conflict
 from core.team.connection import Limits
-from core.team.decisions import DecisionCall, Decisions
 from core.team.errors import AccessDenied, LevelTooLow, NotMember, Offline, SchemaMismatch, TeamError, TooLarge
 from core.team.local_state import LAST_SYNC, LocalState
+from core.team.refusals import describe_conflict
 from core.team.server import Space
 from core.team.sharing import is_shared
 from core.team.sync import Synchronizer, check_space
@@ -27,8 +26,8 @@ from core.team.sync import Synchronizer, check_space
 if TYPE_CHECKING:
     from core.records.team import DecisionReceipt
     from core.team.consent import Joined
-    from core.team.sharing import Sharing
-    from core.team.sync import OpenProject
+    from core.team.decisions import DecisionCall
+    from core.team.texts import OpenProject
 
 SECONDS: Final = 3.0
 """Longest time for which a decision waits for the server, whatever takes it: names, connection or answers."""
@@ -58,12 +57,8 @@ class TeamGate:
         self._connect = connect or (lambda: Space.connect(joined.conninfo, joined.space, _LIMITS))
         self._space: Space | None = None
         self._state = LocalState(project.project.project)
-        Synchronizer(project, self._state, joined.id, self._make_exchange)
+        self._exchange = Synchronizer(project, self._state, joined.id).decisions
         self.note = ""
-
-    def _make_exchange(self, sharing: Callable[[], Sharing]) -> Decisions:
-        self._exchange = Decisions(self._project, self._state, self._project_id, sharing)
-        return self._exchange
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
         self.note = ""

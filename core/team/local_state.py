@@ -6,8 +6,9 @@ Losing the file is safe: everything is sent again, where it arrives once by its 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,18 +20,15 @@ from core.base.user_folders import state_folder
 from core.files import cache_database
 from core.files.file_access import file_lock
 from core.files.user_files import project_key
+from core.records.team import COUNTS, SUMS, ChainHead, TeamSums
 
 _VERSION: Final = 1
 _LOCK_SECONDS: Final = 60.0
 _SETTINGS: Final = ("journal_mode = WAL", "busy_timeout = 10000", "temp_store = MEMORY")
-SUMS: Final = (
-    *("successes", "failures", "uses", "injected_only", "helpful", "harmful", "injections", "undecayed"),
-    *("fixed_helpful", "fixed_harmful", "fixed_injections"),
-)
-"""Additive parts of the sums of a pattern, in the order of `Sums`; see `core.records.team.TeamSums`."""
 JOINED: Final = "joined"  # fact: the member who has joined the project to the space
+DECISIONS_SEQ: Final = "decisions_seq"  # fact: number of the last decision up to which all were received
+DECISIONS_HASH: Final = "decisions_hash"  # fact: its hash, in hexadecimal digits
 LAST_SYNC: Final = "last_sync"  # fact: time of the last complete cycle
-_ROUNDING: Final = 1e-9
 _UNSENT: Final = "status % 2 = 0"  # to send or to withdraw; see `Status`
 _ASIDE: Final = "status > 4"  # not in the sums of the space
 _COUNTED: Final = "o.status BETWEEN 1 AND 2"  # sent, and not withdrawn yet
@@ -74,28 +72,6 @@ class StoredUse(NamedTuple):
     fields: bytes
 
 
-class Sums(NamedTuple):
-    """Counts and decayed sums of one pattern at the epoch of the space; `last_used` is in epoch seconds."""
-
-    successes: float = 0
-    failures: float = 0
-    uses: float = 0
-    injected_only: float = 0
-    helpful: float = 0
-    harmful: float = 0
-    injections: float = 0
-    undecayed: float = 0
-    fixed_helpful: float = 0
-    fixed_harmful: float = 0
-    fixed_injections: float = 0
-    last_used: float | None = None
-
-    def without(self, own: Sums) -> Sums:
-        """Return these sums less those of `own`; no part falls below 0. The last use stays."""
-        parts = {name: getattr(self, name) - getattr(own, name) for name in SUMS}
-        return self._replace(**{name: part if part > _ROUNDING else 0.0 for name, part in parts.items()})
-
-
 class TextBase(NamedTuple):
     """Content hashes of a pattern when local text and text of the space were last the same."""
 
@@ -109,6 +85,18 @@ def state_file(project: Path) -> Path:
 
 def _stored(id: bytes, pattern_id: str, slot: bytes, generation: int, status: int, fields: bytes) -> StoredUse:
     return StoredUse(id, pattern_id, slot, generation, Status(status), fields)
+
+
+def _parts(sums: TeamSums) -> tuple[float, ...]:
+    return tuple(getattr(sums, name) for name in SUMS)
+
+
+def _sums(pattern_id: str, parts: Sequence[float], last_used: float | None = None) -> TeamSums:
+    """Return stored sums; `last_used` is in epoch seconds."""
+    fields = dict(zip(SUMS, parts, strict=True))
+    fields |= {name: round(fields[name]) for name in COUNTS}
+    at = datetime.fromtimestamp(last_used, UTC) if last_used is not None else None
+    return TeamSums(pattern_id=pattern_id, last_used=at, **fields)  # type: ignore[arg-type]
 
 
 class LocalState:
@@ -209,14 +197,14 @@ class LocalState:
         (count,) = self._db.execute(f"SELECT count(*) FROM uses WHERE {_UNSENT}").fetchone()
         return int(count)
 
-    def confirm(self, added: Mapping[bytes, Sums], withdrawn: Iterable[bytes]) -> None:
+    def confirm(self, added: Mapping[bytes, TeamSums], withdrawn: Iterable[bytes]) -> None:
         """Record what the server has confirmed, with what each use added to the sums."""
         assignments = ", ".join(f"{name} = ?" for name in SUMS)
         ended = list(withdrawn)
         with self.transaction():
             self._db.executemany(
                 f"UPDATE uses SET status = {int(Status.SENT)}, {assignments} WHERE id = ?",
-                ((*sums[:-1], id) for id, sums in added.items()),
+                ((*_parts(sums), id) for id, sums in added.items()),
             )
             self.set_status(ended, Status.WITHDRAWN)
             self._db.executemany(
@@ -269,10 +257,13 @@ class LocalState:
 
     # Sums of the space
 
-    def set_sums(self, rows: Iterable[tuple[str, Sums]]) -> None:
+    def set_sums(self, sums: Iterable[TeamSums]) -> None:
         """Store sums of the space; the patterns count as changed."""
         marks = ", ".join("?" * (2 + len(SUMS)))
-        found = [(pattern_id, *sums) for pattern_id, sums in rows]
+        found = [
+            (one.pattern_id, *_parts(one), one.last_used.timestamp() if one.last_used is not None else None)
+            for one in sums
+        ]
         with self.transaction():
             self._db.executemany(f"INSERT OR REPLACE INTO sums VALUES ({marks})", found)
             self._db.executemany("INSERT OR IGNORE INTO changed VALUES (?)", ((row[0],) for row in found))
@@ -294,7 +285,7 @@ class LocalState:
                 f"UPDATE uses SET status = {int(Status.TO_WITHDRAW)} WHERE status = {int(Status.WITHDRAWN)}"
             )
 
-    def others(self, *, only_changed: bool = True) -> Iterator[tuple[str, Sums]]:
+    def others(self, *, only_changed: bool = True) -> Iterator[TeamSums]:
         """Yield what other projects have added to the sums of patterns, in order of the IDs."""
         own = ", ".join(f"total(o.{name})" for name in SUMS)
         parts = ", ".join(f"coalesce(s.{name}, 0)" for name in SUMS)
@@ -304,9 +295,9 @@ class LocalState:
             f"LEFT JOIN uses o ON o.pattern_id = c.pattern_id AND {_COUNTED} "
             "GROUP BY c.pattern_id ORDER BY c.pattern_id"
         )
+        size = len(SUMS)
         for pattern_id, *values in found:
-            size = len(SUMS) + 1
-            yield pattern_id, Sums(*values[:size]).without(Sums(*values[size:]))
+            yield _sums(pattern_id, values[:size], values[size]) - _sums(pattern_id, values[size + 1 :])
 
     def forget_changed(self) -> None:
         with self.transaction():
@@ -364,7 +355,12 @@ class LocalState:
 
     # Decisions
 
-    def kncounting_decisions(self) -> set[str]:
+    def received_head(self) -> ChainHead | None:
+        """Return the last decision of its space that the project has received; None if there is none."""
+        seq = int(self.fact(DECISIONS_SEQ, "0"))
+        return ChainHead(seq=seq, hash=bytes.fromhex(self.fact(DECISIONS_HASH))) if seq else None
+
+    def known_decisions(self) -> set[str]:
         """Return the IDs of decisions that are in the space."""
         return {row[0] for row in self._db.execute("SELECT id FROM decisions")}
 

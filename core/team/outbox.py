@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from core.index.trials import list_results, list_units
 from core.learning.experiments import place_trials
-from core.records.team import TeamTrial, TeamUse
-from core.team.local_state import LocalState, Status, StoredUse, Sums
+from core.records.team import TeamSums, TeamTrial, TeamUse
+from core.team.local_state import LocalState, Status, StoredUse
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
@@ -61,7 +61,7 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
             return None
         return datetime.fromtimestamp(self.at // _MICROSECOND, UTC).replace(microsecond=self.at % _MICROSECOND)
 
-    def sums(self, epoch: datetime, half_life_days: float, arrived: datetime | None = None) -> Sums:
+    def sums(self, epoch: datetime, half_life_days: float, arrived: datetime | None = None) -> TeamSums:
         """Return what the use adds to the sums of its pattern; a time after `arrived` counts as that."""
         at = self.time
         if at is not None and arrived is not None:
@@ -72,7 +72,8 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
         helpful = value if is_applied and self.success is True else 0.0
         harmful = value if is_applied and self.success is False else 0.0
         is_fixed = at is None
-        return Sums(
+        return TeamSums(
+            pattern_id=self.pattern_id,
             successes=self.count if is_applied and self.success is True else 0,
             failures=self.count if is_applied and self.success is False else 0,
             uses=self.count if is_applied else 0,
@@ -84,7 +85,7 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
             fixed_helpful=helpful * is_fixed,
             fixed_harmful=harmful * is_fixed,
             fixed_injections=float(self.count * is_fixed),
-            last_used=at.timestamp() if at is not None and is_applied else None,
+            last_used=at if is_applied else None,
         )
 
 

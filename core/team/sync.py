@@ -6,12 +6,10 @@ Each step can be repeated: a cycle that was interrupted anywhere is completed by
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from msgspec import Struct
@@ -20,21 +18,20 @@ from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
 from core.decisions.exchange.origins import project_origin
 from core.decisions.exchange.redaction import Masked
-from core.records.team import AddedUses, Level, PatternText, SpaceInfo, TeamSums, TeamTrial, TeamUse
+from core.records.team import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
 from core.sources.team_evidence import TeamEvidenceWriter
+from core.team.decisions import Decisions
 from core.team.errors import AccessDenied, LimitReached
-from core.team.local_state import JOINED, LAST_SYNC, SUMS, LocalState, Status, Sums
+from core.team.local_state import JOINED, LAST_SYNC, LocalState, Status
 from core.team.outbox import Changes, Outbox, decode_use, find_trials, recovered_use, team_use
 from core.team.sharing import Sharing
-from core.team.texts import OpenTexts, Progress, Texts
+from core.team.texts import Progress, Texts
 
 if TYPE_CHECKING:
-    from core.base.paths import ProjectPaths
-    from core.base.settings import Settings
     from core.index.project_state import ProjectState
-    from core.records.snapshot import Delta, Snapshot
-    from core.sources.ledger import Ledger
+    from core.records.snapshot import Snapshot
     from core.team.server import Space
+    from core.team.texts import OpenProject
 
 _USES: Final = 2_000  # uses in one call of the server
 _ALL: Final = 2**31
@@ -43,22 +40,6 @@ _PATTERNS: Final = "patterns_cursor"
 _SUMS: Final = "sums_cursor"
 _POSTPONED: Final = "postponed"  # fact: the day (UTC) for which the server took no more uses
 _TRIALS_POSTPONED: Final = "trials_postponed"  # fact: the same of trials
-
-
-class OpenProject(Protocol):
-    """What a cycle needs of an open project; a `Project` has it."""
-
-    project: ProjectPaths
-    settings: Settings
-    ledger: Ledger
-    by: str
-
-    @property
-    def view(self) -> ProjectState: ...
-
-    def now(self) -> datetime: ...
-
-    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]: ...
 
 
 class Prefer(StrEnum):
@@ -101,53 +82,6 @@ class Preview(Struct, frozen=True, kw_only=True):
     masked: tuple[Masked, ...]
 
 
-class DecisionExchange(Protocol):
-    """Sends and receives decisions; see `core.team.gate`.
-
-    `sent_texts` counts the texts that went with decisions. `notes` say what was left out, and why.
-    """
-
-    sent_texts: int
-    notes: list[str]
-
-    def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        """Send local decisions; return their number, and why others were refused and undone."""
-        ...
-
-    def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        """Write decisions of the space into the project; return their number, and why own ones were undone."""
-        ...
-
-    def payloads(self) -> tuple[str, ...]:
-        """Return the decisions that `send` would send, as JSON."""
-        ...
-
-    def count_unsent(self) -> int:
-        """Return the number of decisions that `send` would send."""
-        ...
-
-
-class NoDecisions:
-    """Exchanges nothing."""
-
-    sent_texts = 0
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        return 0, ()
-
-    def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        return 0, ()
-
-    def payloads(self) -> tuple[str, ...]:
-        return ()
-
-    def count_unsent(self) -> int:
-        return 0
-
-
 class Synchronizer:
     """Synchronizes one open project; the space knows this working copy by `project_id`, and shows `name`."""
 
@@ -156,7 +90,6 @@ class Synchronizer:
         project: OpenProject,
         state: LocalState,
         project_id: UUID,
-        decisions: Callable[[Callable[[], Sharing]], DecisionExchange] = lambda sharing: NoDecisions(),
         *,
         name: str = "",
         progress: Progress = lambda what, done, total: None,
@@ -167,7 +100,7 @@ class Synchronizer:
         self._progress = progress
         self._name = name or project.project.project.name or "project"
         self._evidence = TeamEvidenceWriter(project.project)
-        self._decisions = decisions(self._sharing)
+        self.decisions = Decisions(project, state, project_id, self._sharing)
         self._shared: tuple[Snapshot | None, Sharing] = None, Sharing("")
         self._outboxes: dict[str, Outbox] = {}
         self._trials: tuple[tuple[object, ...], list[TeamTrial]] = (), []  # of which events, patterns and conflicts
@@ -182,7 +115,7 @@ class Synchronizer:
         """
         with self._state.exclusive(), _translated(self._state):
             self._begin(space)
-            texts, decisions = self._texts(), self._decisions
+            texts, decisions = self._texts(), self.decisions
             sent_before = decisions.sent_texts
             self._notes = texts.notes
             decisions.notes.clear()
@@ -213,7 +146,7 @@ class Synchronizer:
         """Return what would be sent; needs no server."""
         with _translated(self._state):
             sharing = self._sharing()
-            patterns, payloads = self._texts().find_changed(), self._decisions.payloads()
+            patterns, payloads = self._texts().find_changed(), self.decisions.payloads()
             found = self._find_uses()
             stored = (*self._state.unsent(_ALL), *found.add)
             withdrawn = (use._replace(status=Status.TO_WITHDRAW) for use in found.withdraw)
@@ -258,7 +191,7 @@ class Synchronizer:
         with _translated(self._state):
             found = self._find_uses()
             uses = self._state.count_unsent() + len(found.add) + len(found.withdraw)
-            return uses + len(self._find_trials()) + self._count_texts() + self._decisions.count_unsent()
+            return uses + len(self._find_trials()) + self._count_texts() + self.decisions.count_unsent()
 
     def _count_texts(self) -> int:
         texts = self._texts()
@@ -289,15 +222,7 @@ class Synchronizer:
         return sharing
 
     def _texts(self) -> Texts:
-        project = self._project
-
-        def read(changed: Sequence[Path]) -> ProjectState:
-            return project.apply(changed)[0] if changed else project.view
-
-        needed = OpenTexts(
-            project.project, project.settings, project.ledger, read, project.now, project.by, self._progress
-        )
-        return Texts(needed, self._state, self._sharing)
+        return Texts(self._project, self._state, self._sharing, self._progress)
 
     def _receive_texts(self, space: Space, texts: Texts, prefer: Prefer | None) -> int:
         cursor = self._state.fact(_PATTERNS, "0")
@@ -417,11 +342,11 @@ class Synchronizer:
         found, held = space.sums(self._state.fact(_SUMS, "0")), space.held_uses()
         self._state.set_not_counted([id.bytes for id in space.not_counted(self._project_id)])
         with self._state.transaction():
-            self._state.set_sums((id, _sums(one)) for id, one in found.sums.items())
+            self._state.set_sums(found.sums.values())
             self._state.set_facts(**{_SUMS: found.cursor})
         info = space.info
         is_whole = self._evidence.is_whole(info.name, info.epoch, info.half_life_days)
-        others = (_team_sums(pattern_id, sums) for pattern_id, sums in self._state.others(only_changed=is_whole))
+        others = self._state.others(only_changed=is_whole)
         written = self._evidence.update(info.name, info.epoch, info.half_life_days, others, held)
         self._state.forget_changed()
         if written is not None:
@@ -444,16 +369,3 @@ def _translated(state: LocalState) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise Unwritable(f"cannot use {state.file}: {error}") from None
-
-
-def _sums(sums: TeamSums) -> Sums:
-    last_used = sums.last_used.timestamp() if sums.last_used is not None else None
-    return Sums(**{name: getattr(sums, name) for name in SUMS}, last_used=last_used)
-
-
-def _team_sums(pattern_id: str, sums: Sums) -> TeamSums:
-    fields = sums._asdict()
-    last_used = fields.pop("last_used")
-    counts = {name: round(fields.pop(name)) for name in ("successes", "failures", "uses", "injected_only")}
-    at = datetime.fromtimestamp(last_used, UTC) if last_used is not None else None
-    return TeamSums(pattern_id=pattern_id, last_used=at, **counts, **fields)

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.index.project_state import ProjectState
+    from core.records.snapshot import Delta
     from core.records.team import SpacePattern
     from core.sources.ledger import Ledger
     from core.team.server import Space
@@ -40,23 +41,30 @@ Progress = Callable[[str, int, int], object]
 _BATCH_BYTES: Final = 8 << 20  # texts in one call of the server
 
 
-class OpenTexts(NamedTuple):
-    """What `Texts` needs of an open project; `read` returns its newest state after these files changed."""
+class OpenProject(Protocol):
+    """What a sync needs of an open project."""
 
-    paths: ProjectPaths
+    project: ProjectPaths
     settings: Settings
     ledger: Ledger
-    read: Callable[[Sequence[Path]], ProjectState]
-    now: Callable[[], datetime]
     by: str
-    progress: Progress
+
+    @property
+    def view(self) -> ProjectState: ...
+
+    def now(self) -> datetime: ...
+
+    def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]: ...
 
 
 class Texts:
     """Compares the patterns of one project with those of its space."""
 
-    def __init__(self, project: OpenTexts, state: LocalState, sharing: Callable[[], Sharing]) -> None:
+    def __init__(
+        self, project: OpenProject, state: LocalState, sharing: Callable[[], Sharing], progress: Progress
+    ) -> None:
         self._project = project
+        self._progress = progress
         self._state = state
         self._sharing = sharing
         self.conflicts: dict[str, TextBase] = state.conflicts()
@@ -75,7 +83,7 @@ class Texts:
         rows = tuple(rows)
         if not rows and not self.conflicts:
             return 0
-        patterns, registry = self._view().snapshot.patterns, Registry(self._project.paths)
+        patterns, registry = self._project.view.snapshot.patterns, Registry(self._project.project)
         bases = self._state.text_bases({*self.conflicts, *(row.pattern_id for row in rows)})
         same: dict[str, TextBase] = {}
         new: list[SpacePattern] = []
@@ -138,7 +146,7 @@ class Texts:
         if held:  # first, so that no agent is given a text before it is held
             self._append(*(self._holding(by, found, by_type) for by, found in held.items()))
         for number, (kind, found) in enumerate(by_type.items()):
-            self._project.progress("Writing files of patterns", number, len(by_type))
+            self._progress("Writing files of patterns", number, len(by_type))
             self._write(kind, found)
         patterns = self._read().snapshot.patterns
         hashes = {row.pattern_id: row.content_hash for row in rows if row.pattern_id in patterns}
@@ -146,7 +154,7 @@ class Texts:
         return len(hashes)
 
     def _archived_ids(self, wanted: set[str]) -> set[str]:
-        registry = Registry(self._project.paths)
+        registry = Registry(self._project.project)
         found: set[str] = set()
         for file in registry.archives():
             found |= {id for id in wanted if registry.find(file, id) is not None}
@@ -162,7 +170,7 @@ class Texts:
 
     def _write(self, kind: str, new: Mapping[str, dict[str, Any]]) -> None:
         """Add records to the file of their type; those that it has meanwhile stay as they are."""
-        paths = self._project.paths
+        paths = self._project.project
         path = paths.pattern_file(kind)
 
         def change(data: bytes | None) -> bytes:
@@ -179,8 +187,8 @@ class Texts:
         """Replace local texts by those of the space; the decision log contains what they were."""
         if not rows:
             return 0
-        unit, changes = UnitOfWork(self._project.paths, self._project.ledger), Changes()
-        patterns, names = self._view().snapshot.patterns, []
+        unit, changes = UnitOfWork(self._project.project, self._project.ledger), Changes()
+        patterns, names = self._project.view.snapshot.patterns, []
         for row in rows:
             record, local = _decode(row), patterns[row.pattern_id]
             if record is None or not unit.is_writable(local):
@@ -223,11 +231,11 @@ class Texts:
                 self.conflicts[pattern.id] = TextBase(pattern.content_hash, base.shared)
             else:
                 wanted.append(pattern)
-        found = Registry(self._project.paths).records(wanted)
+        found = Registry(self._project.project).records(wanted)
         texts, same = [], {}
         for number, pattern in enumerate(wanted):
             if number % _BATCH == 0:
-                self._project.progress("Masking patterns", number, len(wanted))
+                self._progress("Masking patterns", number, len(wanted))
             if pattern.id not in found:
                 continue
             shared = self._sharing().pattern(pattern.type, found[pattern.id], pattern.content_hash)
@@ -248,7 +256,7 @@ class Texts:
         return sum(1 for _ in self._changed_patterns(self._state.text_bases()))
 
     def _changed_patterns(self, bases: Mapping[str, TextBase]) -> Iterator[Pattern]:
-        state = self._view()
+        state = self._project.view
         for pattern_id, pattern in state.snapshot.patterns.items():
             base = bases.get(pattern_id)
             if not pattern.is_registered or pattern_id in self.conflicts:
@@ -262,9 +270,9 @@ class Texts:
 
         What the limits of the day leave no room for is sent by a later sync.
         """
-        patterns, count, done = self._view().snapshot.patterns, 0, 0
+        patterns, count, done = self._project.view.snapshot.patterns, 0, 0
         for batch in _batches(texts):
-            self._project.progress("Sending patterns", done, len(texts))
+            self._progress("Sending patterns", done, len(texts))
             done += len(batch)
             try:
                 refused = {conflict.subject: conflict for conflict in space.put_patterns(batch)}
@@ -289,7 +297,7 @@ class Texts:
 
     def take_theirs(self, rows: Sequence[SpacePattern]) -> int:
         """Resolve conflicts with the texts of the space; the decision log contains the local ones."""
-        patterns = self._view().snapshot.patterns
+        patterns = self._project.view.snapshot.patterns
         chosen = [row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns]
         count = self._change([row for row in chosen if row.record is not None])
         for row in chosen:
@@ -298,11 +306,11 @@ class Texts:
 
     def take_ours(self, space: Space, rows: Sequence[SpacePattern]) -> int:
         """Resolve conflicts with the local texts; a note in the decision log contains those of the space."""
-        patterns = self._view().snapshot.patterns
+        patterns = self._project.view.snapshot.patterns
         chosen = {
             row.pattern_id: row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns
         }
-        found = Registry(self._project.paths).records(patterns[id] for id in chosen)
+        found = Registry(self._project.project).records(patterns[id] for id in chosen)
         texts = []
         for pattern_id, record in found.items():
             shared = self._sharing().pattern(patterns[pattern_id].type, record)
@@ -342,14 +350,11 @@ class Texts:
     def _append(self, *decisions: Decision) -> None:
         if decisions:
             self._project.ledger.append(*decisions)
-            apply_pending(self._project.paths, self._project.settings, self._project.ledger)
+            apply_pending(self._project.project, self._project.settings, self._project.ledger)
 
     def _read(self) -> ProjectState:
-        paths = self._project.paths
-        return self._project.read((paths.ledger, paths.patterns))
-
-    def _view(self) -> ProjectState:
-        return self._project.read(())
+        paths = self._project.project
+        return self._project.apply((paths.ledger, paths.patterns))[0]
 
 
 def _size(text: PatternText) -> int:

@@ -26,8 +26,8 @@ import numpy as np
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.index.project_state import ProjectState
-from core.project.daemon import Daemon
 from core.project.project import Project
+from core.project.watch_loop import Daemon
 from core.records.decisions import Decision, Verb
 from core.records.events import event_id
 from core.records.snapshot import Delta

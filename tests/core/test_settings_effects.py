@@ -30,11 +30,10 @@ from core.files.watcher import Watcher
 from core.index.compiled import select_lessons
 from core.index.contexts import prepare_task_injection
 from core.index.experiment import find_experiment, set_share
+from core.learning.inversion import ObservedPattern, record_observation
 from core.learning.outcomes import FeedbackEvent, OutcomeSignals, criterion_weight, effective_weight, score_outcome
-from core.learning.reference.patterns import ObservedPattern, record_observation
-from core.project.daemon import Daemon
 from core.project.project import Project
-from core.project.watch_loop import is_wanted
+from core.project.watch_loop import Daemon, is_wanted
 from core.questions.conflict import find_conflicts
 from core.questions.edited import find_edited_files
 from core.questions.extraction.engine import extract
@@ -48,7 +47,7 @@ from core.show.metrics.effectiveness import Group, compare_groups, select_prunab
 from core.sources.adapters.contract import find_folders
 from core.sources.configuration import DEFAULT, Configuration
 from core.tasks.archive import retention_period
-from tests.core.project.test_daemon import write_loop
+from tests.core.project.test_watch_loop import write_loop
 from tests.core.questions.test_stale import TASK, Shop, make_shop, stale_questions
 from tests.core.retrieval.test_injection import BY_FEATURE, BY_TYPE, PER_FILE, chosen
 from tests.factories import (
@@ -592,7 +591,7 @@ def watch(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
         def run(self) -> None:
             pass
 
-    monkeypatch.setattr("core.project.daemon.Daemon", Recorder)
+    monkeypatch.setattr("core.project.watch_loop.Daemon", Recorder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def call(name: str, value: Any, *options: str) -> dict[str, bool]:

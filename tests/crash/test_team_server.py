@@ -17,10 +17,10 @@ from uuid import uuid4
 import pytest
 
 from core.records.team import TeamUse
-from core.team.chain import first_head, verify
 from core.team.connection import Limits
 from core.team.errors import Offline, ServerFull
 from core.team.server import Space
+from core.team.verification import first_head, verify
 from tests.core.team.calls import AT, make_decision, make_use
 from tests.team_server import KEEPER, Cluster, Team
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.base.settings import ExtractionSettings, Settings
 from core.records.decisions import Verb
-from tests.core.project.test_daemon import ERROR
+from tests.core.project.test_watch_loop import ERROR
 from tests.tui.user import User, open_dashboard
 
 OFF = Settings(extraction=ExtractionSettings(auto_extract_on_completion=False))

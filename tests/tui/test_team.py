@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from core.index.review_items import ReviewItem
-from core.project import team_feed
+from core.project import gates
 from core.records.team import Lease, Presence, ProjectUses, TeamStatus
 from core.team import follow
 from core.team.errors import AccessDenied
@@ -32,7 +32,7 @@ def space(monkeypatch: pytest.MonkeyPatch) -> FakeSpace:
     for name in ("CYCLE_SECONDS", "LOCAL_SECONDS", "HINT_SECONDS", "FIRST_PAUSE"):
         monkeypatch.setattr(follow, name, 0.02)
     found = FakeSpace()
-    monkeypatch.setattr(team_feed, "find_joined", lambda project, read_now: lambda: FakeJoined(found))
+    monkeypatch.setattr(gates, "find_joined", lambda project, read_now: lambda: FakeJoined(found))
     return found
 
 

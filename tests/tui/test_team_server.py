@@ -15,8 +15,8 @@ import pytest
 from core.base.paths import project_at
 from core.base.settings import Settings
 from core.decisions.commands import Promote
-from core.project.daemon import Daemon
 from core.project.project import Project
+from core.project.watch_loop import Daemon
 from core.team.consent import Joined, save_joined
 from tests.core.team.fake_space import WAIT
 from tests.team_server import Team
@@ -55,7 +55,7 @@ async def test_two_members_see_each_other_decide(
 ) -> None:
     for variable in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / "user" / variable.lower()))
-    monkeypatch.setattr("core.project.daemon.Daemon.place", "dashboard")
+    monkeypatch.setattr("core.project.watch_loop.Daemon.place", "dashboard")
     other = tmp_path / "other" / "acme-api"
     shutil.copytree(sample, other)
     join(sample, team, "rita")

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from core.index.project_state import ProjectState
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.records.decisions import Decision
     from core.records.snapshot import Delta
     from core.show.pages.document import Document

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.agents.hooks.events import FailedCall
     from core.base.paths import ProjectPaths
     from core.index.project_state import ProjectState
-    from core.learning.assignment import Assignment, Coin
+    from core.learning.experiments import Assignment, Coin
     from core.project.project import Project
 
 

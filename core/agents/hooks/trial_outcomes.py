@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.learning.assignment import text_key
-from core.project.verdicts import make_event
+from core.learning.experiments import text_key
+from core.project.finished_work import make_event
 from core.records.events import ASSIGNED, TRIAL_OUTCOME
 from core.records.loops import Outcome
 from core.records.patterns import PatternType
@@ -21,8 +21,8 @@ from core.tasks.log_summary import parse_command
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from core.project.finished_work import ActionLogs
     from core.project.project import Project
-    from core.project.verdicts import ActionLogs
     from core.questions.extraction.recorded_work import ActionLog
     from core.records.episodes import Action
     from core.records.events import Event

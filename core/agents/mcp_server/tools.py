@@ -46,7 +46,7 @@ from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection, task_relevance
 from core.index.experiment import coin_at_work, draw_coin
 from core.index.findings import explain_pattern as explain_state
-from core.learning.states import CODES
+from core.learning.maturity import CODES
 from core.project.debug_hooks import hold_out, on_failure
 from core.records.debug_sessions import Failure
 from core.records.loops import Liveness, Loop, LoopStatus

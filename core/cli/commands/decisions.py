@@ -30,7 +30,7 @@ from core.records.decisions import Verb
 if TYPE_CHECKING:
     from core.cli.json import objects
     from core.decisions.case import Decided
-    from core.learning.inversion_rules import Inversion
+    from core.learning.inversion import Inversion
     from core.project.project import Project
 
 MAX_DAYS = 3650  # Longest snooze.

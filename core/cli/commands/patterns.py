@@ -166,7 +166,7 @@ def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
     """Return the sums of the team's other projects on a pattern; None without any."""
     from core.cli.json import objects
     from core.learning.evidence_inputs import list_team_results
-    from core.learning.states import decayed_counts
+    from core.learning.maturity import decayed_counts
 
     if (team := state.board.team_sums(pattern_id)) is None:
         return None

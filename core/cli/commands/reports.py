@@ -21,9 +21,9 @@ from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand,
 from core.cli.support.project import chosen_project, now, open_project, reporter
 from core.learning.bursts import format_burst, source_of
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
+from core.learning.maturity import parse_moment
 from core.learning.outcomes import Verdict, criterion_weight, should_deprecate_criterion
-from core.learning.states import parse_moment
-from core.project.scoring import classify_work, find_pattern_uses
+from core.project.finished_work import classify_work, find_pattern_uses
 from core.records.event_log import EventView
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta

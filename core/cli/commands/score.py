@@ -24,7 +24,7 @@ from core.learning.outcomes import (
     effective_weight,
     should_deprecate_criterion,
 )
-from core.project.scoring import find_scored_work
+from core.project.finished_work import find_scored_work
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

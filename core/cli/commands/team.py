@@ -196,7 +196,7 @@ def leave() -> None:
     """
     from core.sources.team_evidence import TeamEvidenceWriter
     from core.team.consent import save_joined
-    from core.team.joined import forget
+    from core.team.follow import forget
 
     check_writable()
     joined, project = require_joined(), chosen_project()

@@ -111,7 +111,7 @@ def _follow(project: Project, joined: Joined) -> None:
     """Watch the project and its space until interrupted; prints each change of the connection."""
     from core.cli.json import objects
     from core.cli.support.daemon import run_until_signal
-    from core.project.daemon import Daemon, WatchEvent
+    from core.project.watch_loop import Daemon, WatchEvent
 
     as_json = wants_json()
 
@@ -138,12 +138,10 @@ def status(verify: bool) -> None:
       ralphdeck team status --verify --json
     """
     from core.cli.commands.experiment import pools_json, print_pools
-    from core.team.chain import first_head
-    from core.team.decisions import received_head
     from core.team.errors import ChainBroken
-    from core.team.joined import MOST_POOLED, stored_status
+    from core.team.follow import MOST_POOLED, stored_status
     from core.team.local_state import LAST_SYNC
-    from core.team.verification import verify_space
+    from core.team.verification import first_head, verify_space
 
     joined, project = require_joined(), open_project()
     problem = broken = ""
@@ -161,7 +159,7 @@ def status(verify: bool) -> None:
                 space, members, projects = opened.info, opened.members(), opened.projects()
                 held, pools = opened.held_uses(), opened.pooled_trials(MOST_POOLED)
                 if verify:
-                    verified = verify_space(opened, received_head(team.state) or first_head(space.id))
+                    verified = verify_space(opened, team.state.received_head() or first_head(space.id))
         except ChainBroken as error:
             broken = str(error)
         except RalphdeckError as error:

@@ -41,8 +41,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
       ralphdeck watch --json >> ralphdeck.jsonl
       ralphdeck watch --no-extract
     """
-    from core.project.daemon import Daemon, WatchEvent
-    from core.project.watch_loop import is_wanted
+    from core.project.watch_loop import Daemon, WatchEvent, is_wanted
     from core.show.notify import Notifier
     from core.sources.configuration import DEFAULT
 

@@ -66,7 +66,7 @@ def record_update(counted: CountResult) -> objects.Wire:
 
 def outcome_values(kind: str, signals: OutcomeSignals) -> dict[str, Any]:
     """Return the fields of `Outcome` that its score does not have."""
-    from core.learning.states import parse_moment
+    from core.learning.maturity import parse_moment
 
     timestamp = parse_moment(signals.timestamp, "timestamp")
     return {"id": signals.bead_id, "kind": kind, "signals": objects.Signals.of(signals, timestamp=timestamp)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from core.project.daemon import Daemon
+    from core.project.watch_loop import Daemon
 
 _TERMINATED: Final = 128
 """Added to the number of a signal, this is the exit code of a process that it ended."""

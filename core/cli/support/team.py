@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.records.decisions import CurationState, Decision
     from core.records.team import TeamStatus
     from core.team.consent import Joined
-    from core.team.joined import JoinedCopy
+    from core.team.follow import JoinedCopy
     from core.team.server import Space
     from core.team.sync import Cycle, Preview
 
@@ -49,7 +49,7 @@ def require_joined() -> Joined:
 
 def last_team_status() -> TeamStatus | None:
     """Return the state of the team when it was last reached, without the network; None without a team."""
-    from core.team.joined import read_status
+    from core.team.follow import read_status
 
     with suppress(RalphdeckError):
         return read_status(chosen_project().project) if find_joined_project() is not None else None
@@ -58,7 +58,7 @@ def last_team_status() -> TeamStatus | None:
 
 @contextmanager
 def open_team(project: Project, joined: Joined, file: Path | None = None) -> Iterator[JoinedCopy]:
-    from core.team.joined import JoinedCopy
+    from core.team.follow import JoinedCopy
 
     with show_progress() as progress, closing(JoinedCopy(project, joined, file=file, progress=progress)) as team:
         yield team
@@ -106,7 +106,7 @@ def describe_preview(preview: Preview) -> str:
 
 
 def show_cycle(cycle: Cycle) -> None:
-    from core.team.joined import describe_cycle
+    from core.team.follow import describe_cycle
 
     line(describe_cycle(cycle))
     for text in (*cycle.refused, *cycle.notes):

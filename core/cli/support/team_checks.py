@@ -111,7 +111,7 @@ def _check_server(project: Project, joined: Joined) -> Iterator[Found]:
 def _check_state(project: Project, joined: Joined) -> Iterator[Found]:
     """Report what has not been sent, and when the project was synchronized."""
     from core.records.times import parse_time
-    from core.team.joined import JoinedCopy, stored_status
+    from core.team.follow import JoinedCopy, stored_status
     from core.team.local_state import LAST_SYNC
 
     try:

@@ -21,7 +21,7 @@ from core.base.masking import mask_secrets
 from core.base.polarity import Warned, parse_warning, read_warning
 from core.base.steps import Steps, sort_in_steps
 from core.base.text import lesson_name, make_slug, one_line, strip_label
-from core.learning.states import CODES
+from core.learning.maturity import CODES
 from core.questions.extraction.approaches import (
     detect_failure_mode,
     make_anti_pattern,

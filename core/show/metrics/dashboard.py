@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import Struct
 
 from core.base.steps import group_pairs
+from core.learning.maturity import SECONDS_PER_DAY, STATES, state_codes
 from core.learning.scores import HARMFUL, HELPFUL, INJECTED_ONLY, KINDS, NO_RESULT
-from core.learning.states import SECONDS_PER_DAY, STATES, state_codes
 from core.learning.statistics import jeffreys_interval, jeffreys_intervals
 from core.records.decisions import TURNS, CurationState, Decision, Verb
 from core.records.patterns import Maturity

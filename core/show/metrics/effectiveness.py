@@ -23,7 +23,7 @@ from core.base.text import plural
 from core.learning.assessment import INVERSION as BY_INVERSION
 from core.learning.evidence import INVERSION, LOOP, loops_with_reflections, round_half_up
 from core.learning.evidence_records import WorkNames
-from core.learning.states import STATES
+from core.learning.maturity import STATES
 from core.learning.statistics import (
     Difference,
     format_inconclusive,

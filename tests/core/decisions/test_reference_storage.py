@@ -15,10 +15,10 @@ from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.paths import ProjectPaths
 from core.decisions.reference_storage import LoggedErrors, LoggedFeedback
 from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStorage, MemoryErrors
+from core.learning.inversion import ObservedPattern, invert
+from core.learning.maturity import MaturityFeedback, create_maturity, deprecate, promote
 from core.learning.outcomes import FeedbackEvent
-from core.learning.reference.maturity import MaturityFeedback, create_maturity, deprecate, promote
-from core.learning.reference.patterns import ObservedPattern, invert
-from core.learning.reference.storage import (
+from core.learning.storage import (
     FeedbackStorage,
     MaturityStorage,
     MemoryFeedback,

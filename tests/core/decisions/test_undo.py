@@ -1,9 +1,9 @@
-"""Undo of one decision that is not the last one, and of whole acts."""
-
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 import core.files.atomic_write
@@ -21,7 +22,9 @@ from core.decisions.case import Decided
 from core.decisions.commands import (
     AcceptInversion,
     Archive,
+    CountReports,
     Deprecate,
+    DiscardReports,
     Merge,
     Note,
     Promote,
@@ -33,6 +36,7 @@ from core.decisions.commands import (
 from core.decisions.curator import Curator, Target
 from core.decisions.decision_text import describe_change
 from core.decisions.undo import newest_undoable
+from core.learning.bursts import Burst
 from core.project.project import Project
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, event_id
@@ -42,6 +46,7 @@ from tests.factories import (
     NO_RETRY_SETTINGS,
     decide,
     decide_many,
+    decide_question,
     make_assessment,
     make_curator,
     make_error_pattern,
@@ -266,3 +271,138 @@ def test_unattended_extractions_are_not_undone_before_decisions_of_a_person(
         ),
     ]
     assert newest_undoable(CurationState(undoable=undoable), decisions).id == newest
+
+
+PAIR = ("pat-error-a-001", "pat-error-b-001")
+BURST = Burst(source="ralph-x", first=CURATION_NOW, last=CURATION_NOW, patterns=PAIR, never_given=2)
+some_id = st.sampled_from(PAIR)
+
+
+class Machine(RuleBasedStateMachine):
+    """Two curators take turns on two patterns and a burst. The model is a stack of whole states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.paths = make_project(self.folder, *PAIR)
+        self.start = self.paths.pattern_file("error").read_bytes()
+        self.curators = [make_curator(self.paths, name) for name in ("alice", "bob")]
+        self.now = CURATION_NOW
+        self.held: dict[str, str] = {}
+        self.undo_stack: list[dict[str, str]] = []
+        self.redo_stack: list[dict[str, str]] = []
+
+    def teardown(self) -> None:
+        for _ in range(len(self.undo_stack)):
+            self.curators[0].undo(now=self.now, any_author=True)
+        with pytest.raises(Refused):
+            self.curators[0].undo(now=self.now, any_author=True)
+        assert self.paths.pattern_file("error").read_bytes() == self.start
+        state = self.curators[1].ledger.state()
+        assert (state.pins, state.bursts) == ({}, {})
+        shutil.rmtree(self.folder)
+
+    def decide(self, pattern_id: str, allowed: bool, state: str | None, make: Callable[[], Decided]) -> None:
+        self.now += timedelta(seconds=1)
+        if not allowed:
+            with pytest.raises(Refused):
+                make()
+            return
+        assert make().written
+        self.undo_stack.append(dict(self.held))
+        self.redo_stack.clear()
+        if state is None:
+            del self.held[pattern_id]
+        else:
+            self.held[pattern_id] = state
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def promote(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            pattern_id not in self.held,
+            "proven",
+            lambda: decide(
+                self.curators[who], Promote, make_error_pattern(pattern_id), make_assessment(), now=self.now
+            ),
+        )
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def deprecate(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            self.held.get(pattern_id) != "deprecated",
+            "deprecated",
+            lambda: decide(
+                self.curators[who],
+                Deprecate,
+                make_error_pattern(pattern_id),
+                make_assessment(),
+                now=self.now,
+                reason="x",
+            ),
+        )
+
+    @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
+    def reset(self, pattern_id: str, who: int) -> None:
+        self.decide(
+            pattern_id,
+            pattern_id in self.held,
+            None,
+            lambda: decide(self.curators[who], Reset, make_error_pattern(pattern_id), make_assessment(), now=self.now),
+        )
+
+    @rule(revoked=st.booleans(), who=st.sampled_from((0, 1)))
+    def judge_burst(self, revoked: bool, who: int) -> None:
+        judge = DiscardReports if revoked else CountReports
+        command = judge(source=BURST.source, burst=BURST)
+        self.decide(
+            BURST.source,
+            BURST.source not in self.held,
+            "revoked" if revoked else "confirmed",
+            lambda: decide_question(self.curators[who], command, now=self.now),
+        )
+
+    @rule(who=st.sampled_from((0, 1)))
+    def undo(self, who: int) -> None:
+        if not self.undo_stack:
+            with pytest.raises(Refused):
+                self.curators[who].undo(now=self.now, any_author=True)
+            return
+        assert self.curators[who].undo(now=self.now, any_author=True).written
+        self.redo_stack.append(self.held)
+        self.held = self.undo_stack.pop()
+
+    @rule(who=st.sampled_from((0, 1)))
+    def redo(self, who: int) -> None:
+        if not self.redo_stack:
+            with pytest.raises(Refused):
+                self.curators[who].redo(now=self.now)
+            return
+        assert self.curators[who].redo(now=self.now).written
+        self.undo_stack.append(self.held)
+        self.held = self.redo_stack.pop()
+
+    @invariant()
+    def all_agree(self) -> None:
+        for curator in self.curators:
+            state = curator.ledger.state()
+            pins = state.pins
+            verdicts = {source: judged[-1].verdict for source, judged in state.bursts.items()}
+            assert {key: pin.state.value for key, pin in pins.items()} | verdicts == self.held
+        written = read_overrides(self.paths)
+        assert {key: value["decision"] for key, value in written.items()} == {
+            key: pin.decision_id for key, pin in pins.items()
+        }
+
+
+Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core.files.atomic_write, "_CHECK_SECONDS", ())
+    monkeypatch.setattr(os, "fsync", lambda _handle: None)
+
+
+TestUndo = Machine.TestCase

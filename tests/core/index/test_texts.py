@@ -21,8 +21,8 @@ from core.index.records import Kind, Reader
 from core.index.similarity import extend_similarity
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.index.texts import Texts, fill_texts, settle_texts, update_texts
-from core.learning.assignment import Coin, Experiment
 from core.learning.evidence import find_origin
+from core.learning.experiments import Coin, Experiment
 from core.learning.scoreboard import Scoreboard
 from core.project.debug_hooks import on_failure
 from core.project.project import Project

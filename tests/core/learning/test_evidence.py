@@ -1,25 +1,34 @@
-"""Evidence on patterns from five sources; no use counts twice."""
-
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.steps import group_pairs
-from core.learning.evidence import MAX_COUNT, find_discoverer
-from core.records.events import Event, Observation
-from core.records.loops import ExtractedPattern, InjectedUse, Loop
+from core.learning.evidence import MAX_COUNT, LoopPatterns, find_discoverer
+from core.learning.evidence_inputs import EvidenceInputs
+from core.learning.evidence_records import WorkNames
+from core.learning.following import REPORTED, FollowCounts, WorkVerdict, find_verdicts
+from core.learning.scoreboard import Scoreboard
+from core.records.debug_sessions import DebugSession, Execution, Failure
+from core.records.episodes import Attempt, Task
+from core.records.events import ASSIGNED, VERDICT, Event, Observation, Trial, TrialKey
+from core.records.loops import ExtractedPattern, InjectedUse, Loop, LoopStatus, Outcome, Progress
 from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop, TrendPoint
+from core.records.snapshot import Delta, Snapshot
+from tests.drawn_snapshots import same
 from tests.factories import (
     NOW,
     NULL_CHECK_001,
     NULL_CHECK_015,
     OPTIMIZING,
+    SETTINGS,
     TEST_GENERATION,
     TYPE_MISMATCH,
     collect_observations,
@@ -419,3 +428,253 @@ def test_uses_up_to_the_last_use_are_among_the_recorded_counts() -> None:
         assert found == (7, 3, 10, 0)
     after = make_event(1, "applied", NOW + timedelta(seconds=61), loop_id="x", success=False)
     assert counts(collect_observations(pattern, (), [after])) == (7, 4, 11, 0)
+
+
+def shown(number: int, work: str) -> Event:
+    return make_event(number, "injected", NOW + timedelta(minutes=number), pattern_id="p", loop_id=work)
+
+
+def judged(number: int, work: str, is_followed: bool | None) -> Event:
+    at = NOW + timedelta(minutes=number)
+    return make_event(number, VERDICT, at, pattern_id="p", loop_id=work, is_followed=is_followed, action=number)
+
+
+def find(*events: Event, uses: tuple[tuple[Loop, InjectedUse], ...] = ()) -> list[WorkVerdict]:
+    """Return the verdicts; attempts such as `loop.1` belong to their loop."""
+    return find_verdicts(events, uses, lambda work: work.partition(".")[0])
+
+
+def test_the_attempts_of_one_loop_are_one_verdict_and_one_that_followed_decides() -> None:
+    (found,) = find(
+        shown(1, "a.1"),
+        judged(2, "a.1", False),
+        shown(3, "a.2"),
+        judged(4, "a.2", True),
+        judged(5, "a.2", None),
+    )
+    assert (found.is_followed, found.work_id, found.action) == (True, "a.2", 4)
+
+
+def test_the_report_of_the_agent_counts_more_than_what_the_log_does_not_show() -> None:
+    report = make_event(3, "applied", NOW, pattern_id="p", loop_id="a.1", success=True)
+    (found,) = find(shown(1, "a.1"), judged(2, "a.1", False), report)
+    assert (found.is_followed, found.evidence) == (True, REPORTED)
+
+
+def test_work_that_was_not_given_the_pattern_has_no_verdict() -> None:
+    assert find(make_event(1, "applied", NOW, pattern_id="p", loop_id="a.1", success=True)) == []
+    assert [one.work_id for one in find(judged(1, "a.1", True), shown(2, "b.1"))] == ["b.1"]
+
+
+def test_counts_add_up_with_entries_of_loops() -> None:
+    entry = InjectedUse(pattern_id="p", applied=True, at=NOW)
+    found = find(shown(1, "b"), shown(2, "c"), judged(3, "c", False), uses=((Loop(id="d"), entry),))
+    assert [one.work_id for one in found] == ["d", "b", "c"], "oldest first"
+    counts = FollowCounts.of(found)
+    assert counts.text == "given in 3 sessions: 1 followed it, 1 did not, 1 can't tell"
+    assert FollowCounts().text == ""
+
+
+OTHER = "pat-error-other-002"
+SAMPLE_ID = make_pattern().id
+
+
+def found(loop: Loop, *events: Event, **fields: object) -> LoopPatterns:
+    snapshot = replace(Snapshot(patterns={SAMPLE_ID: make_pattern()}, loops={loop.id: loop}, events=events), **fields)  # type: ignore[arg-type]
+    return Scoreboard.build(snapshot, NOW, SETTINGS).loop_patterns(loop.id)
+
+
+def results(patterns: LoopPatterns) -> list[tuple[str, str, bool | None]]:
+    return [(use.pattern_id, use.kind, use.success) for use in patterns.uses]
+
+
+def test_injections_and_uses_of_the_event_log_join_those_of_the_loop() -> None:
+    loop = Loop(id="x", injected=(InjectedUse(pattern_id=SAMPLE_ID, applied=True, successful=True, iteration=2),))
+    patterns = found(
+        loop,
+        make_event(1, "injected", days_ago(3), loop_id="x"),
+        make_event(2, "injected", days_ago(3), loop_id="x", pattern_id=OTHER),
+        make_event(3, "applied", days_ago(2), loop_id="x", pattern_id=OTHER, success=False),
+    )
+    assert results(patterns) == [(SAMPLE_ID, "applied", True), (OTHER, "applied", False)]
+    assert patterns.injected_ids == patterns.applied_ids == [SAMPLE_ID, OTHER]
+
+
+def test_a_pattern_that_was_only_injected_was_not_applied() -> None:
+    patterns = found(Loop(id="x"), make_event(1, "injected", NOW, loop_id="x"))
+    assert results(patterns) == [(SAMPLE_ID, "injected", None)]
+    assert (patterns.injected_ids, patterns.applied_ids) == ([SAMPLE_ID], [])
+
+
+def test_events_on_other_ids_of_the_loop_and_on_attempts_at_its_task_count() -> None:
+    attempts = {"t.1": Attempt(task_id="t", number=1)}
+    events = (
+        make_event(1, "injected", days_ago(3), loop_id="x-alias"),
+        make_event(2, "applied", days_ago(2), loop_id="t.1", pattern_id=OTHER, success=True),
+        make_event(3, "injected", NOW, loop_id="another"),
+    )
+    patterns = found(
+        Loop(id="x", aliases=("x-alias",)), *events, attempts=attempts, tasks={"t": Task(id="t", loop_id="x")}
+    )
+    assert patterns.injected_ids == [SAMPLE_ID, OTHER]
+
+
+def test_a_use_without_a_result_gets_the_result_of_its_loop() -> None:
+    loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(1), ended_at=days_ago(1))
+    (use,) = found(loop, make_event(1, "applied", days_ago(1), loop_id="x")).uses
+    assert (use.success, use.inferred) == (True, True)
+
+
+def test_extractions_are_listed_once_with_a_flag_for_new_patterns() -> None:
+    loop = Loop(id="x", extracted=(ExtractedPattern(pattern_id="pat-error-own-001", rate=1.0),))
+    earlier = make_pattern(source_loops=(SourceLoop(loop_id="first", at=days_ago(9)), SourceLoop(loop_id="x", at=NOW)))
+    patterns = found(
+        loop,
+        make_event(1, "extracted", NOW, loop_id="x", pattern_id="pat-error-own-001"),
+        make_event(2, "extracted", NOW, loop_id="x"),
+        make_event(3, "extracted", NOW, loop_id="x", pattern_id=OTHER),
+        patterns={SAMPLE_ID: earlier, OTHER: make_pattern(id=OTHER, source_loops=(SourceLoop(loop_id="x", at=NOW),))},
+    )
+    assert [(one.pattern_id, one.new) for one in patterns.extracted] == [
+        ("pat-error-own-001", True),
+        (SAMPLE_ID, False),
+        (OTHER, True),
+    ]
+    assert patterns.uses == ()
+
+
+def test_a_new_event_updates_the_board() -> None:
+    loop = Loop(id="x")
+    before = Snapshot(
+        patterns={SAMPLE_ID: make_pattern()}, loops={"x": loop}, events=(make_event(1, "injected", NOW, loop_id="x"),)
+    )
+    board = Scoreboard.build(before, NOW, SETTINGS)
+    after = replace(before, events=(*before.events, make_event(2, "extracted", NOW, loop_id="x", pattern_id=OTHER)))
+    updated = board.updated(after, Delta(events=True), NOW).loop_patterns("x")
+    assert updated.injected_ids == [SAMPLE_ID]
+    assert [one.pattern_id for one in updated.extracted] == [OTHER]
+
+
+def test_an_unknown_loop_has_no_patterns() -> None:
+    assert Scoreboard.build(Snapshot(), NOW, SETTINGS).loop_patterns("x") == LoopPatterns()
+
+
+def test_lessons_that_the_experiment_held_out_are_those_of_the_loop_and_not_given() -> None:
+    held_out = [
+        make_event(
+            number, ASSIGNED, NOW, loop_id=loop_id, pattern_id=id, trial=Trial(task="t@x", share=0.5, is_held_out=out)
+        )
+        for number, (loop_id, id, out) in enumerate(
+            [("x", SAMPLE_ID, True), ("x", SAMPLE_ID, True), ("x", OTHER, False), ("another", OTHER, True)]
+        )
+    ]
+    key = TrialKey(b"k")
+    patterns = found(Loop(id="x"), *map(key.sign, held_out), trial_key=key)
+    assert patterns.held_out == (SAMPLE_ID,) and not patterns.injected_ids
+    assert not found(Loop(id="x"), *held_out, trial_key=key).held_out, "events of others do not count"
+
+
+FIRST = Attempt(task_id="task", number=1, started_at=days_ago(9), ended_at=days_ago(8))
+SECOND = Attempt(task_id="task", number=2, started_at=days_ago(4))
+
+
+def work_id_of(session: DebugSession, *attempts: Attempt) -> str:
+    snapshot = Snapshot(
+        loops={"x": Loop(id="x", aliases=("uuid",))},
+        attempts={attempt.id: attempt for attempt in attempts},
+        debug_sessions={session.id: session},
+    )
+    inputs = EvidenceInputs.of(snapshot, SETTINGS.learning)
+    owner = inputs.names.session_owner(session)
+    works = [id for id in ("x", *snapshot.attempts) if inputs.names.sessions_of(id)]
+    assert works == ([owner] if owner else [])
+    return owner
+
+
+def made(loop_id: str = "", task_id: str = "", at: datetime | None = None) -> DebugSession:
+    return DebugSession(id="s", loop_id=loop_id, task_id=task_id, created_at=at)
+
+
+def test_a_loop_has_priority_over_a_task() -> None:
+    assert work_id_of(made("uuid", "task.1"), FIRST) == "x"
+    assert work_id_of(made("gone", "task.1"), FIRST) == "task.1"
+    assert work_id_of(made("gone", "gone too"), FIRST) == ""
+    assert work_id_of(made()) == ""
+
+
+@pytest.mark.parametrize(
+    ("days", "attempt"), [(10, ""), (9, "task.1"), (8.5, "task.1"), (6, "task.1"), (4, "task.2"), (0, "task.2")]
+)
+def test_a_session_of_a_task_belongs_to_the_running_attempt(days: float, attempt: str) -> None:
+    assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
+
+
+def test_a_session_made_from_an_attempt_belongs_to_it() -> None:
+    session = msgspec.structs.replace(made("task", "task", days_ago(9)), attempt=2)
+    assert work_id_of(session, FIRST, SECOND) == "task.2"
+    assert work_id_of(session, FIRST) == "task.1"  # its attempt is gone
+
+
+def test_without_times_only_a_single_attempt_is_matched() -> None:
+    assert work_id_of(made("task"), FIRST) == "task.1"
+    assert work_id_of(made("task"), FIRST, SECOND) == ""
+    assert work_id_of(made("task", at=NOW), Attempt(task_id="task", number=7)) == "task.7"
+
+
+def failure(test_name: str) -> Failure:
+    return Failure(test_name=test_name, message="null")
+
+
+def test_a_new_session_changes_the_result_of_applied_patterns() -> None:
+    """A slow success is helpful; with more than two errors it is neutral."""
+    pattern = make_pattern()
+    loop = Loop(id="x", status=LoopStatus.COMPLETED, started_at=days_ago(2), ended_at=days_ago(1))
+    applied = (make_event(1, "applied", days_ago(1), loop_id="x"),)
+    before = Snapshot(patterns={pattern.id: pattern}, loops={"x": loop}, events=applied)
+    board = Scoreboard.build(before, NOW, SETTINGS)
+    assert board.assessment(pattern.id).successes == 1
+    session = DebugSession(id="s", loop_id="x", executions=(Execution(failures=tuple(map(failure, "abc"))),))
+    after = replace(before, debug_sessions={"s": session})
+    updated = board.updated(after, Delta(debug_sessions=frozenset("s")), NOW)
+    same(updated, Scoreboard.build(after, NOW, SETTINGS))
+    assert updated.assessment(pattern.id).successes == 0
+    found = updated.outcome("x")
+    assert found is not None and found[0].error_count == 3
+
+
+def test_the_work_of_an_agents_session_is_scored_once_as_the_attempts_of_its_tasks() -> None:
+    session = Loop(
+        id="claude:s1",
+        runner="claude",
+        status=LoopStatus.COMPLETED,
+        ended_at=NOW,
+        progress=Progress(test_passed=True),
+    )
+    attempt = Attempt(task_id="task", number=1, started_at=days_ago(1), ended_at=NOW, outcome=Outcome.SUCCESS)
+    pattern = make_pattern()
+    applied = (make_event(1, "applied", NOW, loop_id="task.1"),)
+    alone = Snapshot(patterns={pattern.id: pattern}, loops={session.id: session}, events=applied)
+    recorded = replace(alone, tasks={"task": Task(id="task", loop_id="claude:s1")}, attempts={attempt.id: attempt})
+    assert list(Scoreboard.build(alone, NOW, SETTINGS).finished()) == ["claude:s1"]
+    board = Scoreboard.build(recorded, NOW, SETTINGS)
+    assert list(board.finished()) == ["task.1"]
+    assert [(use.loop_id, use.success) for use in board.observations(pattern.id)] == [("task.1", True)]
+    joined = msgspec.structs.replace(session, id="ralph:1", runner="ralph", aliases=("claude:s1",))
+    board = Scoreboard.build(replace(recorded, loops={joined.id: joined}), NOW, SETTINGS)
+    assert list(board.finished()) == ["ralph:1", "task.1"]
+
+
+def test_the_loop_of_a_work_is_found_by_its_task_and_attempt() -> None:
+    session = Loop(id="claude:s1", runner="claude")
+    again = Loop(id="claude:s2", runner="claude")
+    first = Attempt(task_id="task", number=1)
+    second = Attempt(task_id="task", number=2, loop_id="claude:s2")
+    names = WorkNames(
+        Snapshot(
+            loops={session.id: session, again.id: again},
+            tasks={"task": Task(id="task", loop_id="claude:s1")},
+            attempts={first.id: first, second.id: second},
+        )
+    )
+    works = ("claude:s1", "task", "task.1", "task.2", "bd-1")
+    assert [names.loop_of_work(id) for id in works] == ["claude:s1", "claude:s1", "claude:s1", "claude:s2", ""]

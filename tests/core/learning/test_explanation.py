@@ -21,7 +21,7 @@ from core.learning.explanation import (
     loop_results,
     reconcile_record,
 )
-from core.learning.reference.maturity import maturity_state
+from core.learning.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.loops import Loop

@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput
 from core.base.settings import AntiPatternSettings
-from core.learning.inversion_rules import (
+from core.learning.inversion import (
     Alternatives,
+    ObservedPattern,
     detect_failure_mode,
+    format_anti_patterns,
+    format_successful_patterns,
     inversion_triggered,
+    invert,
     invert_text,
     make_inversion_slug,
     polarity_lint,
-)
-from core.learning.reference.patterns import (
-    ObservedPattern,
-    format_anti_patterns,
-    format_successful_patterns,
-    invert,
     record_observation,
     should_invert,
 )

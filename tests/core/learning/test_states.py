@@ -1,5 +1,3 @@
-"""Decay, states on both sides of their thresholds, pinned states, and future changes."""
-
 from __future__ import annotations
 
 from datetime import datetime, timedelta
@@ -12,35 +10,58 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Refused
-from core.base.settings import MaturitySettings
-from core.learning.reference.maturity import (
+from core.base.settings import AntiPatternSettings, MaturitySettings
+from core.learning.assessment import Assessment
+from core.learning.evidence import claimed_rate
+from core.learning.explanation import explain_state
+from core.learning.inversion import inversion_triggered, invert_text
+from core.learning.maturity import (
+    STATES,
     MaturityFeedback,
     PatternMaturity,
+    Result,
+    change_within,
     create_maturity,
+    decayed_counts,
+    decayed_value,
     deprecate,
+    fewest_results,
     format_maturity,
     format_patterns_with_maturity,
     maturity_state,
-    promote,
-    reset,
-    update_maturity,
-)
-from core.learning.states import (
-    STATES,
-    Result,
-    change_within,
-    decayed_counts,
-    decayed_value,
-    fewest_results,
     multiplier,
     next_change,
+    promote,
+    reset,
     state_calendar,
     state_codes,
     state_of,
+    update_maturity,
 )
+from core.learning.outcomes import (
+    CriterionWeight,
+    FeedbackEvent,
+    OutcomeSignals,
+    criterion_weight,
+    score_outcome,
+    should_deprecate_criterion,
+    verdict_of,
+)
+from core.learning.strategies import extract_strategies
 from core.records.events import Observation
-from core.records.patterns import Maturity
-from tests.factories import NOW, days_ago
+from core.records.loops import Loop
+from core.records.patterns import Maturity, PatternType, RecordedCounts, TrendPoint
+from tests.factories import (
+    NOW,
+    NULL_CHECK_001,
+    OPTIMIZING,
+    SETTINGS,
+    days_ago,
+    example_patterns,
+    make_board,
+    make_pattern,
+    make_use,
+)
 
 DEFAULT = MaturitySettings()
 
@@ -435,3 +456,264 @@ def test_decay_is_monotone_and_never_above_one(one: float, other: float, half_li
     younger, older = sorted((one, other))
     young, old = (decayed_value(days_ago(age), NOW, half_life) for age in (younger, older))
     assert 0.0 <= old <= young <= 1.0
+
+
+def assessed(made: RecordedCounts, *results: bool) -> Assessment:
+    pattern = make_pattern(recorded_counts=made)
+    loops = [
+        Loop(id=f"loop-{number}", ended_at=NOW, injected=(make_use(pattern.id, result),))
+        for number, result in enumerate(results)
+    ]
+    return make_board(pattern, loops={loop.id: loop for loop in loops}).assessment(pattern.id)
+
+
+@pytest.mark.parametrize(
+    ("made", "claimed"),
+    [
+        (RecordedCounts(rate=0.85, uses=4), 0.85),
+        (RecordedCounts(rate=0.85), 0.85),
+        (RecordedCounts(rate=0.85, uses=4, successes=3, failures=1), 0.85),
+        (RecordedCounts(rate=1.0, uses=2, claimed=0.85), 0.85),
+        (RecordedCounts(rate=0.92, uses=12), None),
+        (RecordedCounts(rate=0.9, uses=8), None),  # 7 of 8, rounded to a tenth
+        (RecordedCounts(rate=0.75, uses=4, successes=3, failures=1), None),
+        (RecordedCounts(rate=0.85, uses=0), None),
+        (RecordedCounts(rate=7.5, uses=4), None),
+        (RecordedCounts(rate=float("nan")), None),
+        (RecordedCounts(uses=4), None),
+    ],
+)
+def test_a_rate_without_matching_counts_is_claimed(made: RecordedCounts, claimed: float | None) -> None:
+    assert claimed_rate(made) == claimed
+
+
+def test_a_claimed_rate_is_shown_with_the_recorded_results() -> None:
+    found = assessed(RecordedCounts(rate=0.85, uses=4), True, True, False, True)
+    assert found.claim_text == "85% claimed, 3 of 4 recorded"
+    assert (found.successes, found.failures, found.uses, found.rate) == (3, 1, 4, 0.75)
+    counted = assessed(RecordedCounts(rate=0.85, uses=4, successes=3, failures=1))
+    assert (counted.claim_text, counted.rate) == ("85% claimed, 3 of 4 recorded", 0.75)
+    assert assessed(RecordedCounts(rate=0.92, uses=12)).claim_text == ""
+
+
+def test_a_claimed_rate_without_results_counts_no_use_and_ranks_as_a_candidate() -> None:
+    found = assessed(RecordedCounts(rate=0.9))
+    assert (found.successes, found.failures, found.uses) == (0, 0, 0)
+    assert (found.state, found.rate, found.interval) == (Maturity.CANDIDATE, 0.9, (0.0, 1.0))
+    assert found.score == pytest.approx(0.9 * 0.5)
+    assert found.is_claimed and found.claim_text == "90% claimed, no result recorded"
+
+
+def test_three_recorded_results_replace_the_claimed_rate() -> None:
+    made = RecordedCounts(rate=0.85, uses=4)
+    assert assessed(made, False, False).rate == 0.85
+    found = assessed(made, False, False, True)
+    assert found.rate == pytest.approx(1 / 3) and not found.is_claimed
+    assert found.claim_text == "85% claimed, 1 of 3 recorded"
+
+
+def test_an_anti_pattern_with_a_claimed_rate_and_one_recorded_failure() -> None:
+    patterns = example_patterns()
+    board = make_board(patterns[OPTIMIZING], patterns[NULL_CHECK_001])
+    found = board.assessment(OPTIMIZING)
+    assert (found.rate, found.claim_text) == (0.85, "85% claimed, 1 of 1 recorded")
+    assert (found.uses, found.state) == (4, Maturity.CANDIDATE)
+    lines = explain_state(found, board.observations(OPTIMIZING), NOW, SETTINGS, invertible=False).lines
+    assert [line.text for line in lines if line.rule == "claimed"] == [
+        "85% claimed, 1 of 1 recorded; the claim is not evidence; ranked by the claim until 3 results are recorded"
+    ]
+    notes = {finding.code: finding.message for finding in board.reconcile(OPTIMIZING)}
+    assert notes["claimed-rate"].startswith("the recorded rate of 85 % differs") and "claim-disagrees" not in notes
+
+
+def test_snapshots_count_if_the_record_has_no_counts() -> None:
+    trend = (TrendPoint(at=days_ago(9), rate=0.75, sample_size=4),)
+    pattern = make_pattern(type=PatternType.SUCCESS, recorded_counts=RecordedCounts(rate=0.9, uses=5), trend=trend)
+    found = make_board(pattern).assessment(pattern.id)
+    assert (found.successes, found.failures, found.uses) == (3, 1, 5)
+    assert found.claim_text == "90% claimed, 3 of 4 recorded"
+
+
+MINUTE_MS = 60_000
+
+
+def parts(**fields: Any) -> dict[str, float]:
+    signals = {"bead_id": "bd-123.1", "success": True, "timestamp": NOW, **fields}
+    return score_outcome(OutcomeSignals(**signals), NOW).parts
+
+
+def feedback(type: str, age: float = 0) -> FeedbackEvent:
+    return FeedbackEvent(criterion="type_safe", type=type, timestamp=days_ago(age))
+
+
+# Implicit Feedback Scoring
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "value"),
+    [
+        (0, 1.0),
+        (5 * MINUTE_MS - 0.001, 1.0),
+        (5 * MINUTE_MS, 0.6),
+        (30 * MINUTE_MS, 0.6),
+        (30 * MINUTE_MS + 0.001, 0.2),
+    ],
+)
+def test_duration_signals(duration_ms: float, value: float) -> None:
+    assert parts(duration_ms=duration_ms)["duration"] == value
+
+
+@pytest.mark.parametrize(("count", "value"), [(0, 1.0), (1, 0.6), (2, 0.6), (3, 0.2), (100, 0.2)])
+def test_error_signals(count: int, value: float) -> None:
+    assert parts(error_count=count)["errors"] == value
+
+
+@pytest.mark.parametrize(("count", "value"), [(0, 1.0), (1, 0.7), (2, 0.3), (100, 0.3)])
+def test_retry_signals(count: int, value: float) -> None:
+    assert parts(retry_count=count)["retries"] == value
+
+
+@pytest.mark.parametrize(("success", "value"), [(True, 1.0), (False, 0.0)])
+def test_success_signal(success: bool, value: float) -> None:
+    assert parts(success=success)["success"] == value
+
+
+@pytest.mark.parametrize(
+    ("success", "minutes", "errors", "retries", "raw", "verdict"),
+    [
+        (True, 3, 0, 0, 1.0, "helpful"),  # the example of docs/scoring.md
+        (True, 12, 0, 1, 0.86, "helpful"),
+        (True, 60, 2, 1, 0.7, "helpful"),  # exactly .7
+        (True, 12, 3, 1, 0.7, "helpful"),
+        (True, 60, 1, 2, 0.62, "neutral"),
+        (True, 60, 3, 2, 0.54, "neutral"),  # no success is harmful
+        (False, 3, 0, 0, 0.6, "neutral"),  # and no failure helpful
+        (False, 12, 1, 1, 0.38, "harmful"),
+        (False, 60, 3, 2, 0.14, "harmful"),
+    ],
+)
+def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, raw: float, verdict: str) -> None:
+    signals = OutcomeSignals(
+        bead_id="bd-123.1",
+        success=success,
+        timestamp=NOW,
+        duration_ms=minutes * MINUTE_MS,
+        error_count=errors,
+        retry_count=retries,
+    )
+    outcome = score_outcome(signals, NOW)
+    assert outcome.raw == pytest.approx(raw, abs=1e-12)
+    assert outcome.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("raw", "verdict"),
+    [
+        (0.0, "harmful"),
+        (0.4, "harmful"),
+        (0.1 + 0.3 + 1e-16, "harmful"),
+        (0.4001, "neutral"),
+        (0.6999, "neutral"),
+        (0.7 - 1e-16, "helpful"),
+        (0.7, "helpful"),
+        (1.0, "helpful"),
+    ],
+)
+def test_verdicts_change_at_their_thresholds(raw: float, verdict: str) -> None:
+    assert verdict_of(raw) == verdict
+
+
+# Confidence Decay
+
+
+@pytest.mark.parametrize(("day", "weight"), [(0, 1.0), (90, 0.5), (180, 0.25), (270, 0.125)])
+def test_decay_timeline(day: int, weight: float) -> None:
+    assert decayed_value(days_ago(day), NOW, 90) == weight
+
+
+@pytest.mark.parametrize(
+    ("helpful", "harmful", "weight"), [(0, 1, 0.1), (1, 10, 0.1), (1, 9, 0.1), (1, 8, 1 / 9), (12, 3, 0.8), (1, 0, 1.0)]
+)
+def test_a_weight_is_never_below_its_minimum(helpful: int, harmful: int, weight: float) -> None:
+    events = [feedback("helpful")] * helpful + [feedback("harmful")] * harmful
+    assert criterion_weight(events, NOW).weight == pytest.approx(weight)
+
+
+def test_an_event_updates_the_time_of_validation() -> None:
+    weight = criterion_weight([feedback("helpful", 90), feedback("harmful", 90), feedback("helpful", 1)], NOW)
+    assert weight.last_validated == days_ago(1)
+
+
+@pytest.mark.parametrize(
+    ("helpful", "harmful", "deprecated"),
+    [
+        (0, 2, False),  # too few
+        (0, 3, True),
+        (2, 1, True),
+        (3, 1, False),
+        (7, 3, False),  # exactly 30 %
+        (69, 31, True),
+        (12, 3, False),  # the example of docs/scoring.md
+    ],
+)
+def test_when_criteria_get_deprecated(helpful: int, harmful: int, deprecated: bool) -> None:
+    weight = CriterionWeight(criterion="type_safe", weight=0.85, helpful_count=helpful, harmful_count=harmful)
+    assert should_deprecate_criterion(weight) is deprecated
+
+
+# Pattern Maturity States
+
+
+@pytest.mark.parametrize(
+    ("helpful", "harmful", "state"),
+    [
+        (2, 0, Maturity.CANDIDATE),
+        (0, 2, Maturity.CANDIDATE),
+        (3, 0, Maturity.ESTABLISHED),
+        (4, 0, Maturity.ESTABLISHED),
+        (5, 0, Maturity.PROVEN),
+        (17, 3, Maturity.ESTABLISHED),  # exactly 15 %
+        (86, 14, Maturity.PROVEN),
+        (7, 3, Maturity.ESTABLISHED),  # exactly 30 %
+        (69, 31, Maturity.DEPRECATED),
+        (2, 1, Maturity.DEPRECATED),
+    ],
+)
+def test_state_transitions(helpful: float, harmful: float, state: Maturity) -> None:
+    assert state_of(helpful, harmful, MaturitySettings()) is state
+
+
+@pytest.mark.parametrize(
+    ("state", "factor"),
+    [(Maturity.CANDIDATE, 0.5), (Maturity.ESTABLISHED, 1.0), (Maturity.PROVEN, 1.5), (Maturity.DEPRECATED, 0.0)],
+)
+def test_multipliers_in_decomposition(state: Maturity, factor: float) -> None:
+    assert multiplier(state) == factor
+
+
+# Anti-Pattern Inversion
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "inverts"),
+    [(0, 2, False), (0, 3, True), (1, 2, True), (2, 3, True), (41, 59, False), (40, 60, True), (2, 5, True)],
+)
+def test_inversion_threshold(successes: int, failures: int, inverts: bool) -> None:
+    assert bool(inversion_triggered(successes, failures, AntiPatternSettings())) is inverts
+
+
+@pytest.mark.parametrize(
+    ("content", "failures", "total", "text"),
+    [
+        ("Split by file type", 5, 7, "AVOID: Split by file type. Failed 5/7 times (71% failure rate)"),
+        ("Split by file type", 12, 15, "AVOID: Split by file type. Failed 12/15 times (80% failure rate)"),
+        ("One file per subtask", 8, 10, "AVOID: One file per subtask. Failed 8/10 times (80% failure rate)"),
+    ],
+)
+def test_inversion_process(content: str, failures: int, total: int, text: str) -> None:
+    assert invert_text(content, failures, total, AntiPatternSettings()) == text
+
+
+def test_pattern_extraction() -> None:
+    found = extract_strategies("We'll split by file type, one file per subtask")
+    assert found == ["Split by file type", "One file per subtask"]

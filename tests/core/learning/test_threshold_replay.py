@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
-from core.learning.reference.maturity import maturity_state
+from core.learning.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import Course, replay_pattern, what_if
 from core.records.events import Event, Observation

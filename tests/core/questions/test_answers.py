@@ -31,7 +31,7 @@ from core.index.review_items import (
     ReviewItem,
     WeakenedTest,
 )
-from core.project.dry_run import dry_run
+from core.project.forecast import dry_run
 from core.project.project import Project
 from core.questions.answer import Answer
 from core.questions.asking import QueueRecords

@@ -16,8 +16,8 @@ from core.base.paths import project_at
 from core.base.settings import Settings
 from core.files.atomic_write import export_file, file_exists
 from core.index.review_items import ReviewItem
+from core.learning.maturity import CODES
 from core.learning.scoreboard import Scoreboard
-from core.learning.states import CODES
 from core.project.project import Project
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb

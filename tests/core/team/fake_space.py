@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from core.records.team import Lease, PooledTrials, Presence, ProjectUses, TeamStatus
+from core.records.team import Lease, Online, PooledTrials, Presence, ProjectUses, TeamStatus
 from core.team.errors import Offline
-from core.team.follow import LEASES, Follower, Online, Report
+from core.team.follow import LEASES, Follower, JoinedCopy, Report, SpaceConnection
 
 NOW = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)
 WAIT = 30.0  # a test that waits longer than this has failed
@@ -54,7 +54,7 @@ class FakeSpace:
         self.hint("cut")
 
 
-class FakeConnection:
+class FakeConnection(SpaceConnection):
     def __init__(self, space: FakeSpace, project: FakeJoined, client_id: str) -> None:
         self.space, self.project, self.client_id = space, project, client_id
         self._readable, self._writable = os.pipe()
@@ -131,7 +131,7 @@ class FakeConnection:
             raise self.space.error
 
 
-class FakeJoined:
+class FakeJoined(JoinedCopy):
     """A project that has joined a `FakeSpace` as `member`."""
 
     def __init__(self, server: FakeSpace, member: str = "ana", *, name: str = "acme-api") -> None:

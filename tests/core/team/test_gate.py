@@ -1,5 +1,3 @@
-"""Decisions of two reviewers with a real server: online, offline, late, and with lost answers."""
-
 from __future__ import annotations
 
 import os
@@ -22,8 +20,7 @@ from core.records.team import Level
 from core.team import gate
 from core.team.connection import Limits
 from core.team.consent import Joined
-from core.team.decisions import Decisions
-from core.team.errors import ChainBroken
+from core.team.errors import AccessDenied, ChainBroken, Offline, TeamError
 from core.team.gate import TeamGate
 from core.team.local_state import LocalState
 from core.team.server import Space
@@ -46,9 +43,7 @@ class Reviewer:
         self.project.load()
         self.state = LocalState(folder)
         self.joined = joined = Joined(space="acme", source="env", id=uuid4(), name=folder.name)
-        self.synchronizer = Synchronizer(
-            self.project, self.state, joined.id, lambda sharing: Decisions(self.project, self.state, joined.id, sharing)
-        )
+        self.synchronizer = Synchronizer(self.project, self.state, joined.id)
         self.sync()
         self.connect: Callable[[], Space] = lambda: Space.connect(team.url(role), "acme", Limits(connect=2))
         self.gate = TeamGate(self.project, joined, lambda: self.connect())
@@ -407,3 +402,72 @@ def test_a_server_that_replaces_its_decisions_is_reported(ada: Reviewer, rita: R
     lose_last_decision(team)
     with pytest.raises(ChainBroken, match=r"decision 2 of the space acme is not the one .* log --verify"):
         rita.sync()
+
+
+NONSENSE = ("null", "[]", '{"seq": "x"}', '"\\u001b]0;title"', "[[1]]", '{"at": 5, "present": "x"}', '{"new": [1]}')
+
+
+def answer(team: Team, function: str, result: str) -> None:
+    """Let a function of the server return some JSON, whatever it is given."""
+    with team.cluster.connect("postgres", team.database) as connection:
+        row = connection.execute(
+            "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'ralphdeck'::regnamespace"
+            " and p.proname = %s",
+            (function,),
+        ).fetchone()
+        assert row is not None
+        head = row[0].partition("\nAS ")[0].replace("LANGUAGE plpgsql", "LANGUAGE sql")
+        connection.execute(f"{head} as $x$ select $j${result}$j$::json $x$".encode())
+
+
+@pytest.fixture
+def reviewer(tmp_path: Path, team: Team) -> Iterator[Reviewer]:
+    one = Reviewer(tmp_path / "rita", team, "rita", Clock())
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("result", NONSENSE)
+def test_a_decision_is_made_here_if_the_answer_makes_no_sense(team: Team, reviewer: Reviewer, result: str) -> None:
+    answer(team, "decide", result)
+    reviewer.decide(Promote(A))
+    assert reviewer.overrides() == {A: "proven"}
+    assert reviewer.gate.note.startswith("not sent to the team yet: the team's server gave an answer that is not valid")
+    assert "\x1b" not in reviewer.gate.note
+
+
+@pytest.mark.parametrize("result", NONSENSE)
+def test_an_answer_that_makes_no_sense_is_an_error_of_the_team(team: Team, result: str) -> None:
+    space = team.space("rita")
+    for function in ("heartbeat", "my_spaces"):
+        answer(team, function, result)
+    with pytest.raises(Offline) as error:
+        space.heartbeat(space.info.id)
+    assert "\x1b" not in str(error.value)
+    with pytest.raises(TeamError):
+        Space.connect(team.url("rita"), "", Limits(connect=2))
+
+
+def test_another_space_of_the_same_name_gets_nothing(team: Team, reviewer: Reviewer) -> None:
+    keeper = team.space("keeper", "other")
+    keeper.set_member("rita", "Rita", Level.REVIEWER)
+    with team.cluster.connect("postgres", team.database) as connection:
+        connection.execute("update ralphdeck.spaces set name = 'old' where name = 'acme'")
+        connection.execute("update ralphdeck.spaces set name = 'acme' where name = 'other'")
+    with pytest.raises(AccessDenied, match="not the one that this project has joined"):
+        reviewer.sync()
+    reviewer.gate.close()
+    reviewer.gate = reviewer.project.curator.gate = TeamGate(
+        reviewer.project, reviewer.joined, lambda: reviewer.connect()
+    )
+    reviewer.decide(Promote(A))
+    assert "not the one that this project has joined" in reviewer.gate.note
+    assert keeper.head().seq == 0
+    assert keeper.changed_patterns().ids == set()
+
+
+def test_a_decision_is_made_here_if_the_state_of_the_sync_is_damaged(reviewer: Reviewer) -> None:
+    reviewer.gate._state.close()
+    reviewer.decide(Promote(A))
+    assert reviewer.overrides() == {A: "proven"}
+    assert "not sent to the team yet: cannot use" in reviewer.gate.note

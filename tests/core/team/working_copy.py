@@ -19,7 +19,7 @@ from core.project.project import Project
 from core.records.events import Event
 from core.sources.events import append_events
 from core.team.consent import Joined
-from core.team.joined import JoinedCopy, forget
+from core.team.follow import JoinedCopy, forget
 from core.team.local_state import LocalState
 from core.team.sync import Cycle, Prefer
 from tests.factories import NO_RETRY_SETTINGS

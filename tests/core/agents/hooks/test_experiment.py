@@ -16,7 +16,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Promote
 from core.index.experiment import find_experiment, set_share
-from core.learning.assignment import Experiment
+from core.learning.experiments import Experiment
 from core.project.project import Project
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event
 from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent

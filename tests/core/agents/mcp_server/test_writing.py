@@ -16,7 +16,7 @@ from core.decisions.commands import Deprecate, Release, Undo
 from core.index import experiment
 from core.index import review_items as kinds
 from core.index.experiment import set_share
-from core.learning.assignment import Experiment
+from core.learning.experiments import Experiment
 from core.records.events import ASSIGNED, Event
 from core.sources.events import append_assignments
 from tests.core.agents.hooks.agents import SimulatedAgent

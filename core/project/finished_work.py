@@ -1,32 +1,100 @@
-"""Record whether work that ended had followed the patterns that it was given (docs/scoring.md#followed)."""
+"""Finished work: its outcome (docs/scoring.md#outcomes), and whether it followed what it was given (#followed)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from core.base.errors import BadInput, Refused, UnknownRecord
+from core.learning.maturity import parse_moment
+from core.learning.outcomes import Outcome, OutcomeSignals
 from core.questions.extraction.following import judge
 from core.questions.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
 from core.questions.extraction.strategies import list_work_ids
-from core.records.events import VERDICT, Event, event_id
-from core.records.loops import FINISHED, Outcome
+from core.records.events import VERDICT, Event, Observation, event_id
+from core.records.loops import FINISHED
+from core.records.loops import Outcome as WorkOutcome
 from core.records.patterns import PatternType
 from core.sources.episodes import Actions
 from core.tasks.log_summary import MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES
 from core.tasks.task_files import TaskFolder, find_attempt_folder
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.questions.extraction.following import Judgement
     from core.records.episodes import Action, Attempt
     from core.records.loops import Loop
     from core.records.patterns import Pattern
 
+
+LOOP: Final = "loop"
+ATTEMPT: Final = "attempt"
+REPORTED: Final = "reported"  # only known from the event log
+
+
+class ScoredWork(Struct, frozen=True, kw_only=True):
+    """Finished loop or attempt with its outcome and uses of patterns."""
+
+    work_id: str
+    kind: str  # `loop`, `attempt` or `reported`
+    signals: OutcomeSignals
+    outcome: Outcome
+    applied: tuple[Observation, ...]  # its uses of patterns, with or without a result, except discarded reports
+
+    @property
+    def at(self) -> datetime:
+        """Time at which it finished, UTC."""
+        return parse_moment(self.signals.timestamp, "timestamp")
+
+
+def find_scored_work(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[ScoredWork, ...]:
+    """Return the finished loops and attempts of these (None: of all), newest first."""
+    wanted = list(state.board.finished() if work_ids is None else dict.fromkeys(work_ids))
+    uses = find_pattern_uses(state, wanted)
+    found = []
+    for work_id in wanted:
+        result = state.board.outcome(work_id)
+        if result is not None:
+            signals, outcome = result
+            kind = classify_work(state, work_id)
+            found.append(
+                ScoredWork(work_id=work_id, kind=kind, signals=signals, outcome=outcome, applied=uses[work_id])
+            )
+    return tuple(sorted(found, key=lambda one: (-one.at.timestamp(), one.work_id)))
+
+
+def classify_work(state: ProjectState, work_id: str) -> str:
+    """Return the kind of a work item: loop, attempt, or only in the event log."""
+    snapshot = state.snapshot
+    return LOOP if work_id in snapshot.loops else ATTEMPT if work_id in snapshot.attempts else REPORTED
+
+
+def find_pattern_uses(state: ProjectState, work_ids: Iterable[str]) -> dict[str, tuple[Observation, ...]]:
+    """Return the uses of patterns by work item."""
+    snapshot = state.snapshot
+    found: dict[str, list[Observation]] = {work_id: [] for work_id in work_ids}
+    owners = {work_id: work_id for work_id in found}
+    patterns: set[str] = set()
+    for work_id in found:
+        loop = snapshot.loops.get(work_id)
+        if loop is not None:
+            owners |= dict.fromkeys(loop.aliases, work_id)
+            patterns |= {use.pattern_id for use in loop.injected}
+    patterns |= {event.pattern_id for event in snapshot.events if event.loop_id in owners}
+    for pattern_id in sorted(patterns & snapshot.patterns.keys()):
+        for use in state.board.observations(pattern_id):
+            if use.kind == "applied" and use.loop_id in owners:
+                found[owners[use.loop_id]].append(use)
+    return {work_id: tuple(uses) for work_id, uses in found.items()}
+
+
 _RECENT: Final = timedelta(days=7)
 _MAX_ITERATIONS: Final = 500
-_ENDED: Final = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+_ENDED: Final = (WorkOutcome.SUCCESS, WorkOutcome.FAILURE, WorkOutcome.TIMEOUT)
 
 
 class ActionLogs:
@@ -78,12 +146,15 @@ def _judge_work(project: Project, work_id: str, logs: ActionLogs) -> Iterator[Ev
     if not patterns:
         return
     attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
-    outcome: Outcome
+    outcome: WorkOutcome
     if attempt is not None and attempt.outcome in _ENDED:
         log, outcome = logs.read(attempt), attempt.outcome
     elif loop is not None and loop.status in FINISHED and (turns := _read_turns(project, loop)) is not None:
         success = project.view.inputs.success_of(loop)
-        log, outcome = turns, {True: Outcome.SUCCESS, False: Outcome.FAILURE, None: Outcome.UNKNOWN}[success]
+        log, outcome = (
+            turns,
+            {True: WorkOutcome.SUCCESS, False: WorkOutcome.FAILURE, None: WorkOutcome.UNKNOWN}[success],
+        )
     else:
         return
     works = {at: RecordedWork(log, at, outcome) for at in {at for _, at in patterns}}

@@ -1,24 +1,89 @@
-"""The files of runners are followed in a thread, and read for the first time in a process."""
-
 from __future__ import annotations
 
 import os
 import signal
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from core.project import adapter_feed
-from core.project.adapter_feed import AdapterFeed
+from core.project import adapter_files
+from core.project.adapter_files import AdapterFeed
+from core.records.findings import Finding, Severity
+from core.records.loops import Loop, LoopStatus
+from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters import collector
-from core.sources.adapters.collector import Collector, FirstRead
-from core.sources.adapters.contract import AdapterRecords, Folders
+from core.sources.adapters.collector import MIN_BYTES, Collector, FirstRead
+from core.sources.adapters.contract import AdapterRecords, AdapterReport, Folders
+from core.sources.adapters.lessons import lesson_id
 from core.sources.adapters.transcripts import KeptFile
 from tests.bench.sessions import write_sessions
+from tests.core.index.test_refresh import NOW, Project
 from tests.core.sources.adapters.fake_adapter import START, FakeAdapter, FakeRunner
+
+SESSION = Loop(
+    id="codex:1", runner="codex", owner="codex", started_at=NOW - timedelta(hours=1), status=LoopStatus.RUNNING
+)
+LESSON = Lesson(
+    id=lesson_id("codex", "Run the tests"),
+    runner="codex",
+    text="Run the tests",
+    kind=LessonKind.APPROACH,
+    file="~/.codex/memories/MEMORY.md",
+)
+BROKEN = Finding("~/.codex/goals.sqlite", "", Severity.WARNING, "unreadable-database", "cannot be read: it is locked")
+REPORT = AdapterReport(name="codex", evidence=("~/.codex",), loops=1, lessons=1, findings=(BROKEN,))
+FOUND = AdapterRecords(loops=(SESSION,), lessons=(LESSON,), reports=(REPORT,))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Project(tmp_path / "project")
+
+
+def test_loops_lessons_and_findings_of_adapters_are_in_the_snapshot(project: Project) -> None:
+    project.state("ralph-old-00000001", startTime=(NOW - timedelta(hours=2)).isoformat())
+    project.state("ralph-new-00000002", startTime=NOW.isoformat())
+    project.index.load()
+    snapshot, delta = project.index.replace_adapted(FOUND)
+    assert list(snapshot.loops) == ["ralph-new-00000002", SESSION.id, "ralph-old-00000001"]
+    assert (snapshot.lessons, snapshot.findings) == ({LESSON.id: LESSON}, (BROKEN,))
+    assert (delta.loops, delta.lessons, delta.findings) == (frozenset({SESSION.id}), frozenset({LESSON.id}), True)
+
+
+def test_the_same_records_again_change_nothing(project: Project) -> None:
+    project.index.load()
+    before, _ = project.index.replace_adapted(FOUND)
+    after, delta = project.index.replace_adapted(FOUND)
+    assert after is before
+    assert not delta
+
+
+def test_records_of_adapters_stay_when_files_of_the_project_change(project: Project) -> None:
+    project.index.load()
+    project.index.replace_adapted(FOUND)
+    project.state()
+    snapshot, delta = project.index.refresh(None)
+    assert SESSION.id in snapshot.loops and LESSON.id in snapshot.lessons
+    assert SESSION.id not in delta.loops
+
+
+def test_records_that_are_no_longer_found_are_removed(project: Project) -> None:
+    project.index.load()
+    project.index.replace_adapted(FOUND)
+    snapshot, delta = project.index.replace_adapted(AdapterRecords())
+    assert not (snapshot.loops or snapshot.lessons or snapshot.findings)
+    assert (delta.loops, delta.lessons) == (frozenset({SESSION.id}), frozenset({LESSON.id}))
+
+
+def test_records_of_adapters_may_arrive_before_the_first_load(project: Project) -> None:
+    snapshot, _ = project.index.replace_adapted(FOUND)
+    assert not snapshot.complete
+    assert list(project.index.load().loops) == [SESSION.id]
+
 
 WAIT = 30.0  # a test that waits longer than this has failed
 
@@ -26,7 +91,7 @@ WAIT = 30.0  # a test that waits longer than this has failed
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRunner:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(adapter_feed, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(adapter_files, "CHECK_SECONDS", 0.01)
     return FakeRunner(tmp_path / "project")
 
 
@@ -89,9 +154,9 @@ def test_an_error_of_the_thread_is_reported(runner: FakeRunner) -> None:
 def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
     """A project with 40 sessions of an agent, which are so large that another process reads them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(adapter_feed, "MIN_BYTES", 1)
-    monkeypatch.setattr(adapter_feed, "BYTES_PER_LOOK", 1)
-    monkeypatch.setattr(adapter_feed, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(collector, "MIN_BYTES", 1)
+    monkeypatch.setattr(adapter_files, "BYTES_PER_LOOK", 1)
+    monkeypatch.setattr(adapter_files, "CHECK_SECONDS", 0.01)
     project = tmp_path / "project"
     project.mkdir()
     write_sessions(tmp_path / "home", project, 40, 20_000)
@@ -123,12 +188,12 @@ def test_nothing_is_lost_if_the_process_is_killed(sessions: Folders, monkeypatch
             started.append(self.pid)
             os.kill(self.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(adapter_feed, "FirstRead", Killed)
-    monkeypatch.setattr(adapter_feed, "BYTES_PER_LOOK", 200_000)
+    monkeypatch.setattr(collector, "FirstRead", Killed)
+    monkeypatch.setattr(adapter_files, "BYTES_PER_LOOK", 200_000)
     taken = Taken()
     with taken.feed(lambda: collector_of(sessions)):
         taken.wait_for(lambda: len(taken.tasks) == 40 and not taken.records[-1].is_behind)
-    assert 1 <= len(started) <= adapter_feed.MAX_READERS
+    assert 1 <= len(started) <= adapter_files.MAX_READERS
     assert not taken.errors
 
 
@@ -153,4 +218,4 @@ def test_the_process_starts_without_the_environment_of_this_one(
     with FirstRead(sessions) as reader:
         environment = Path(f"/proc/{reader.pid}/environ").read_bytes()
     assert b"SECRET_TOKEN" not in environment
-    assert collector.MIN_BYTES > 1 << 20
+    assert MIN_BYTES > 1 << 20
