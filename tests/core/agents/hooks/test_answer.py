@@ -348,14 +348,6 @@ def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(later: Simu
     assert "injected" in injected
 
 
-def test_a_context_that_was_late_is_given_with_the_next_prompt(later: SimulatedAgent) -> None:
-    later.is_late = True
-    assert later.prompt(FIX_PROMPT) == ""
-    later.is_late = False
-    assert "Cannot read" in later.prompt("go on")
-    assert later.tool(EDIT) == ""
-
-
 def test_a_fix_that_was_late_is_given_at_the_next_tool_call(later: SimulatedAgent) -> None:
     later.prompt("Something else")
     later.is_late = True

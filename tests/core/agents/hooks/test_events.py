@@ -62,100 +62,70 @@ def test_cursor_runs_hooks_that_were_written_for_claude_code() -> None:
     assert (event.moment, event.session, event.folder) == (Moment.PROMPT, "c", "/w")
 
 
+def tool_event(event: str, tool: str, given: object, **result: object) -> dict[str, Any]:
+    return {"hook_event_name": event, "tool_name": tool, "tool_input": given, **result}
+
+
+NPM: dict[str, Any] = {"command": "npm test"}
 TOOL_EVENTS = {
-    "claude, failed": (
-        "claude",
-        {
-            "hook_event_name": "PostToolUseFailure",
-            "tool_name": "Bash",
-            "tool_input": {"command": "make"},
-            "error": "no",
-        },
-        (FAILED, "make"),
-    ),
-    "codex, exit code in the metadata of a JSON text": (
+    "an error": ("claude", tool_event("PostToolUseFailure", "Bash", NPM, error="no"), "npm test"),
+    "an exit code in the metadata of a JSON text, and a command for a shell": (
         "codex",
-        {
-            "hook_event_name": "PostToolUse",
-            "tool_name": "shell",
-            "tool_input": {"command": ["bash", "-lc", "make test"]},
-            "tool_response": json.dumps({"output": "1 failed", "metadata": {"exit_code": 2}}),
-        },
-        (FAILED, "make test"),
+        tool_event(
+            "PostToolUse",
+            "shell",
+            {"command": ["bash", "-lc", "make test"]},
+            tool_response=json.dumps({"output": "1 failed", "metadata": {"exit_code": 2}}),
+        ),
+        "make test",
     ),
-    "codex, exit code in the text": (
+    "an exit code in the text": (
         "codex",
-        {
-            "hook_event_name": "PostToolUse",
-            "tool_name": "Bash",
-            "tool_input": {"command": "make"},
-            "tool_response": "Exit code: 1\nWall time: 2 s\nOutput:\n1 failed",
-        },
-        (FAILED, "make"),
+        tool_event("PostToolUse", "Bash", NPM, tool_response="Exit code: 1\nWall time: 2 s\nOutput:\n1 failed"),
+        "npm test",
     ),
-    "codex, success": (
+    "a success, and a command of several words": (
         "codex",
-        {
-            "hook_event_name": "PostToolUse",
-            "tool_name": "Bash",
-            "tool_input": {"command": ["make", "a b"]},
-            "tool_response": {"output": "done", "exit_code": 0},
-        },
-        (SUCCEEDED, "make 'a b'"),
+        tool_event(
+            "PostToolUse", "Bash", {"command": ["make", "a b"]}, tool_response={"output": "done", "exit_code": 0}
+        ),
+        "make 'a b'",
     ),
-    "gemini, exit code in the text for the model": (
+    "an exit code in the text for the model": (
         "gemini",
-        {
-            "hook_event_name": "AfterTool",
-            "tool_name": "run_shell_command",
-            "tool_input": {"command": "npm test"},
-            "tool_response": {"llmContent": "Command: npm test\nOutput: 1 failed\nError: (none)\nExit Code: 1"},
-        },
-        (FAILED, "npm test"),
+        tool_event("AfterTool", "run_shell_command", NPM, tool_response={"llmContent": "Output: no\nExit Code: 1"}),
+        "npm test",
     ),
-    "cursor, failed": (
+    "an error message": (
         "cursor",
-        {
-            "hook_event_name": "postToolUseFailure",
-            "tool_name": "Shell",
-            "tool_input": {"command": "npm test"},
-            "error_message": "1 failed",
-            "failure_type": "error",
-        },
-        (FAILED, "npm test"),
+        tool_event("postToolUseFailure", "Shell", NPM, error_message="1 failed"),
+        "npm test",
     ),
-    "cursor, exit code in a JSON text": (
+    "an exit code in a JSON text": (
         "cursor",
-        {
-            "hook_event_name": "postToolUse",
-            "tool_name": "Shell",
-            "tool_input": {"command": "npm test"},
-            "tool_output": '{"output": "1 failed", "exitCode": 1}',
-        },
-        (FAILED, "npm test"),
+        tool_event("postToolUse", "Shell", NPM, tool_output='{"output": "1 failed", "exitCode": 1}'),
+        "npm test",
     ),
-    "copilot, result type": (
+    "a type of the result, and a JSON text of the input": (
         "copilot",
-        {
-            "hook_event_name": "PostToolUse",
-            "tool_name": "bash",
-            "tool_input": '{"command": "npm test"}',
-            "tool_result": {"result_type": "failure", "text_result_for_llm": "1 failed"},
-        },
-        (FAILED, "npm test"),
+        tool_event(
+            "PostToolUse",
+            "bash",
+            json.dumps(NPM),
+            tool_result={"result_type": "failure", "text_result_for_llm": "1 failed"},
+        ),
+        "npm test",
     ),
 }
 
 
-@pytest.mark.parametrize("name", TOOL_EVENTS)
-def test_tool_events_of_all_agents_become_actions_with_their_result(name: str) -> None:
-    agent, fields, (expected, command) = TOOL_EVENTS[name]
-    event = parse(agent, **fields)
-    assert event.tool["hook_event_name"] == expected
-    action = parse_tool_event(event.tool)
-    assert (action["type"], action["params"]["command"], action["success"]) == ("bash", command, expected == SUCCEEDED)
-    if expected == FAILED:
-        assert action["error"]
+def test_tool_events_of_all_agents_become_actions_with_their_result() -> None:
+    for name, (agent, fields, command) in TOOL_EVENTS.items():
+        event, has_succeeded = parse(agent, **fields), name.startswith("a success")
+        assert event.tool["hook_event_name"] == (SUCCEEDED if has_succeeded else FAILED), name
+        action = parse_tool_event(event.tool)
+        found = action["type"], action["params"]["command"], action["success"], "error" in action
+        assert found == ("bash", command, has_succeeded, not has_succeeded), name
 
 
 def test_a_patch_names_its_file() -> None:
@@ -172,23 +142,13 @@ def test_a_call_without_an_id_is_identified_only_with_a_time() -> None:
     assert first and second and first != second
 
 
+CALL_FIELDS = ["tool_name", "tool_input", "tool_response", "tool_use_id", "error", "metadata"]
+OTHER_FIELDS = ["hook_event_name", "session_id", "cwd", "prompt", "workspace_roots"]
+
+
 @given(
     st.dictionaries(
-        st.sampled_from(
-            [
-                "hook_event_name",
-                "session_id",
-                "cwd",
-                "prompt",
-                "tool_name",
-                "tool_input",
-                "tool_response",
-                "error",
-                "workspace_roots",
-                "tool_use_id",
-                "metadata",
-            ]
-        ),
+        st.sampled_from(CALL_FIELDS + OTHER_FIELDS),
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(["PostToolUse", "Stop"]),
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -82,15 +82,6 @@ async def test_a_repeated_report_counts_once(server: Server, folder: Path) -> No
     assert len(events_of(other, "outcome")) == 3
 
 
-async def test_a_key_is_safe_after_a_restart_of_the_server(server: Server, folder: Path) -> None:
-    other = Server(folder)
-    other.wait(days=1)
-    for one in (server, other):
-        async with one.client() as agent:
-            await agent.data("report_outcome", result="success", summary="done", key="k")
-    assert len(events_of(other, "outcome")) == 1
-
-
 async def test_reports_at_once_with_one_key_count_once(server: Server, folder: Path) -> None:
     servers = [server, Server(folder)]
     for one in servers:
