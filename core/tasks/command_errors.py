@@ -29,6 +29,7 @@ from core.tasks.error_messages import (
     precedes_error,
     split_error,
 )
+from core.tasks.log_summary import pick_error_line
 
 MAX_ERRORS: Final = 20  # maximum number of errors of one command
 _MAX_LINES: Final = 2_000
@@ -140,6 +141,11 @@ def find_command_errors(error: str, output: str = "", root: str = "") -> tuple[F
         if found := [one for one in parse(lines, root) if one.message.strip()]:
             return _drop_repeated(_locate(one, root) for one in found)[:MAX_ERRORS]
     return ()
+
+
+def find_failures(error: str, output: str = "", root: str = "") -> tuple[Failure, ...]:
+    """Return the errors of a failed command; without a known form, its most informative line."""
+    return find_command_errors(error, output, root) or (Failure(message=pick_error_line(error, output)),)
 
 
 def parse_report(data: bytes, root: str = "") -> tuple[Failure, ...]:

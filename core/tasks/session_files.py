@@ -47,9 +47,9 @@ from core.sources.adapters.command_output import parse_results
 from core.sources.debug_sessions import MAX_TEXT, find_record
 from core.sources.keys import RecordText
 from core.tasks.changes import build_diff
-from core.tasks.command_errors import find_command_errors
+from core.tasks.command_errors import find_failures
 from core.tasks.error_messages import is_test_file
-from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
+from core.tasks.log_summary import ActionCommand, parse_command
 from core.tasks.reasons import find_reason, join_sentences, split_reason
 
 if TYPE_CHECKING:
@@ -459,7 +459,7 @@ def _problem(failure: Failure) -> tuple[str, str]:
 def _failures(action: Action, root: str) -> Iterator[Failure]:
     error, output = action.error[-_MAX_OUTPUT:], action.output[-_MAX_OUTPUT:]
     what = _relative(one_line(action.command, _MAX_COMMAND), root)
-    for failure in find_command_errors(error, output, root) or (Failure(message=pick_error_line(error, output)),):
+    for failure in find_failures(error, output, root):
         yield replace(
             failure,
             test_name=failure.test_name or what,

@@ -68,6 +68,7 @@ class Workshop:
     def known_fixes(self, failures: Sequence[Failure]) -> Iterator[str]:
         """Yield the known fix of each failure; nothing is recorded."""
         state = open_state(self.paths, lambda: NOW)
+        assert state is not None
         for failure in failures:
             events: list[JsonObject] = []
             conversation = CONVERSATIONS["claude"]("s3", self.paths.project, self.folder / "s3.jsonl", events.append)

@@ -233,6 +233,8 @@ class HookAnswer:
         from core.index.experiment import draw_coin, make_assignments
 
         state = open_state(self._project, self._clock)
+        if state is None:
+            return Given(), [Given() for _ in owed.errors], []
         coin = draw_coin(state, self._prompt_text or owed.prompt, self._trial)
         given, assigned = prompt_context(state, owed.prompt, coin)
         found = [known_fix(state, self._project, error, has_given | {*given.patterns}, coin) for error in owed.errors]

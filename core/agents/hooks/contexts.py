@@ -13,7 +13,6 @@ from core.index.evidence import find_inputs
 from core.index.experiment import make_assignments
 from core.index.findings import ledger_error
 from core.project.quick_state import open_quick_state
-from core.records.debug_sessions import Failure
 from core.records.events import INJECTED_REFLECTION
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration
@@ -32,13 +31,16 @@ if TYPE_CHECKING:
 MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
 
 
-def open_state(project: ProjectPaths, clock: Callable[[], datetime]) -> ProjectState:
-    """Return the state of a project; a comparison with all files begins in the background if the last one is old."""
+def open_state(project: ProjectPaths, clock: Callable[[], datetime]) -> ProjectState | None:
+    """Return the state of a project; None if its decisions, which withhold texts, cannot be read.
+
+    A comparison with all files begins in the background if the last one is old.
+    """
     settings = Configuration.read(project).settings  # those in the registry are about pruning alone
     state, is_sweep_due = open_quick_state(project, settings, clock)
     if is_sweep_due:
         start_sweep(project)
-    return state
+    return None if ledger_error(state) else state
 
 
 def load_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> Project:
@@ -55,9 +57,9 @@ def load_project(project: ProjectPaths, agent: str, clock: Callable[[], datetime
 def prompt_context(state: ProjectState, prompt: str, coin: Coin | None = None) -> tuple[Given, Sequence[Assignment]]:
     """Return the context for a prompt, and what the coin of the task decided.
 
-    The context is empty if nothing fits or the decisions cannot be read.
+    The context is empty if nothing fits.
     """
-    if not prompt or ledger_error(state):
+    if not prompt:
         return Given(), ()
     given = prepare_delivery(state, prompt, coin=coin)
     tokens = state.count_tokens(given.pattern_ids)
@@ -77,10 +79,9 @@ def known_fix(
     `has_given`.
     """
     from core.project.debug_hooks import hold_out, on_failure
+    from core.tasks.command_errors import find_failures
 
-    failures = find_failures(call, str(project.project))
-    if not failures or ledger_error(state):
-        return Given(), ()
+    failures = find_failures(call.error, call.output, str(project.project))
     for count in (2, 1):
         advice = on_failure(state, *failures, most=count, only_same=True)
         if not advice.fixes and all(pattern.id in has_given for pattern, _ in advice.patterns):
@@ -94,23 +95,14 @@ def known_fix(
     return Given(), ()
 
 
-def find_failures(call: FailedCall, root: str) -> list[Failure]:
-    """Find the errors in the error text and the output of a failed tool call."""
-    from core.tasks.command_errors import find_command_errors
-    from core.tasks.log_summary import pick_error_line
-
-    found = find_command_errors(call.error, call.output, root)
-    return list(found) or [Failure(message=pick_error_line(call.error, call.output))]
-
-
 _INJECTED: Final = ("injected", INJECTED_REFLECTION)
 
 
 def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
     """Return the context of the only active loop in `.aiwg` and record it; "" if there is none."""
     state = open_state(paths, clock)
-    loops = state.own_active_loops
-    if len(loops) != 1 or not loops[0].task.strip() or ledger_error(state):
+    loops = state.own_active_loops if state is not None else ()
+    if state is None or len(loops) != 1 or not loops[0].task.strip():
         return ""
     given = prepare_delivery(state, loops[0].task)
     events = find_inputs(state.snapshot, state.settings.learning).about_work(loops[0].id)
