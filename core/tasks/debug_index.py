@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
 from core.base.errors import BadInput
 from core.base.formatting import format_percent
-from core.base.text import from_bytes, one_line, safe_matcher, to_bytes, visible_line
+from core.base.text import MAX_PATTERN, from_bytes, one_line, replace_surrogates, to_bytes, visible_line
 from core.learning.statistics import jeffreys_interval
 from core.records.debug_sessions import ESCALATED, FAILED, PASSED, DebugSession, Lesson
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from core.records.debug_sessions import DebugSession, Lesson
 
 
 FILE_PATH: Final = "file_path"
@@ -33,10 +29,6 @@ KEYS: Final = (FILE_PATH, STATUS, ERROR_TYPE, CAUSE, PATTERN, CATEGORY, TEST)  #
 ANY_FILE: Final = "%"
 MAX_SIMILAR: Final = 10  # default number of similar sessions
 MIN_EFFECTIVENESS: Final = 0.7  # share of cases (0..1) that a fix template must exceed to be offered
-_LIKE: Final = {"%": "(?s:.*)", "_": "(?s:.)"}
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-_SPECIAL: Final = frozenset("\\.^$*+?{}[]|()")
-Postings = Mapping[str, tuple[str, ...]]
 _SOURCE: Final = len(KEYS)  # number of the key whose values are an error type, with the file of the error
 TABLES: Final = (
     # Sessions by the value of each key, newest first: `changed` is the negative time of the last change.
@@ -128,20 +120,27 @@ def count_fixes(session: DebugSession) -> dict[FixKey, FixCounts]:
 
 
 class DebugIndex:
-    """Index of the debug sessions of one view by the values of `KEYS`.
-
-    `keys` are the IDs of sessions by name of a key and value (may be ""), newest session first.
-    """
+    """Index of the debug sessions of one view by the values of `KEYS`."""
 
     def __init__(self, reader: Rows, sessions: Mapping[str, DebugSession]) -> None:
         self._reader = reader
         self.sessions = sessions
-        self.keys: Mapping[str, Postings] = {key: _Values(reader, number) for number, key in enumerate(KEYS)}
         self.fix_results = FixResults(reader)
+
+    def values(self, key: str) -> list[str]:
+        """Return the values of a key (may be ""), in the order of their newest sessions."""
+        sql = "SELECT value FROM debug_value WHERE key = ? ORDER BY changed, id, value"
+        return list(dict.fromkeys(from_bytes(value) for (value,) in self._reader.rows(sql, KEYS.index(key))))
 
     def find(self, key: str, value: str) -> tuple[DebugSession, ...]:
         """Return the sessions with this value of a key, newest first."""
-        return tuple(self.sessions[id] for id in self.keys[key].get(value, ()))
+        sql = "SELECT id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id"
+        return self._sessions(sql, KEYS.index(key), to_bytes(value))
+
+    def find_in_files(self, file_pattern: str) -> tuple[DebugSession, ...]:
+        """Return the sessions whose main file matches a LIKE pattern, newest first; see `find_similar`."""
+        sql = "SELECT id FROM debug_value WHERE key = ? AND CAST(value AS TEXT) LIKE ? ORDER BY changed, id"
+        return self._sessions(sql, KEYS.index(FILE_PATH), check_like(file_pattern))
 
     def find_similar(
         self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
@@ -152,15 +151,15 @@ class DebugIndex:
         `_` any character; A-Z equals a-z; there are no escapes. A failure without a file has the path "". Raises
         BadInput if the pattern is too long.
         """
-        if file_pattern == ANY_FILE:
-            found: Iterable[str] = self.keys[ERROR_TYPE].get(error_type, ())
-        else:
-            matches = cache(compile_like(file_pattern))
-            sql = "SELECT file, id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id"
-            rows = self._reader.rows(sql, _SOURCE, to_bytes(error_type))
-            # The error may have occurred in several files of a session.
-            found = dict.fromkeys(from_bytes(id) for file, id in rows if matches(from_bytes(file)))
-        return tuple(self.sessions[id] for id in islice(found, limit))
+        # The error may have occurred in several files of a session.
+        sql = (
+            "SELECT DISTINCT id, changed FROM debug_value WHERE key = ? AND value = ? AND CAST(file AS TEXT) LIKE ?"
+            " ORDER BY changed, id LIMIT ?"
+        )
+        return self._sessions(sql, _SOURCE, to_bytes(error_type), check_like(file_pattern), limit)
+
+    def _sessions(self, sql: str, *values: object) -> tuple[DebugSession, ...]:
+        return tuple(self.sessions[from_bytes(row[0])] for row in self._reader.rows(sql, *values))
 
     def find_lessons(
         self, category: str, min_effectiveness: float = MIN_EFFECTIVENESS
@@ -172,29 +171,6 @@ class DebugIndex:
             for lesson in session.lessons
             if lesson.category == category and (lesson.effectiveness or 0.0) > min_effectiveness
         )
-
-
-class _Values(Mapping[str, tuple[str, ...]]):
-    """Session IDs by the value of one key, newest session first; keys in the order of their newest sessions."""
-
-    def __init__(self, reader: Rows, key: int) -> None:
-        self._reader = reader
-        self._key = key
-
-    def __getitem__(self, value: str) -> tuple[str, ...]:
-        sql = "SELECT id FROM debug_value WHERE key = ? AND value = ? ORDER BY changed, id"
-        rows = self._reader.rows(sql, self._key, to_bytes(value))
-        if not rows:
-            raise KeyError(value)
-        return tuple(from_bytes(id) for (id,) in rows)
-
-    def __iter__(self) -> Iterator[str]:
-        sql = "SELECT value FROM debug_value WHERE key = ? ORDER BY changed, id, value"
-        return iter(dict.fromkeys(from_bytes(value) for (value,) in self._reader.rows(sql, self._key)))
-
-    def __len__(self) -> int:
-        row = self._reader.row("SELECT count(DISTINCT value) FROM debug_value WHERE key = ?", self._key)
-        return int(row[0]) if row is not None else 0
 
 
 class FixResults:
@@ -251,26 +227,11 @@ def matching_spellings(known: Iterable[str], word: str) -> list[str]:
     return [name for name in known if name.casefold() == folded]
 
 
-def compile_like(pattern: str) -> Callable[[str], bool]:
-    """Compile a LIKE pattern of SQLite (A-Z equals a-z); raise `BadInput` if invalid."""
-    lower = _lower(pattern)
-    regex = "".join(_LIKE.get(char) or (f"\\{char}" if char in _SPECIAL else char) for char in lower)
-    found = safe_matcher(f"\\A{regex}\\z")
-    if found.problem is not None:
+def check_like(pattern: str) -> str:
+    """Return a LIKE pattern of SQLite; raise `BadInput` if it is invalid."""
+    if len(pattern) > MAX_PATTERN or replace_surrogates(pattern) != pattern:
         raise BadInput(f"the file pattern {visible_line(pattern, 60)!r} is too long or not valid Unicode")
-    prefix, *parts = lower.replace("_", "%").split("%")
-
-    def matches(text: str) -> bool:
-        lower_text = _lower(text)
-        # Most texts lack the prefix or one of the parts, so the regex runs rarely.
-        has_parts = lower_text.startswith(prefix) and all(part in lower_text for part in parts)
-        return has_parts and found.matches(lower_text)
-
-    return matches
-
-
-def _lower(text: str) -> str:
-    return text.lower() if text.isascii() else text.translate(_LOWER)
+    return pattern
 
 
 def newest_first(session: DebugSession) -> tuple[float, str]:
@@ -374,8 +335,8 @@ class FixTemplate(Struct, frozen=True, kw_only=True):
 def report_causes(index: DebugIndex) -> tuple[CauseReport, ...]:
     """Return counts for each root cause category, most frequent first."""
     found = []
-    for category, ids in index.keys[CAUSE].items():
-        sessions = [index.sessions[id] for id in ids]
+    for category in index.values(CAUSE):
+        sessions = index.find(CAUSE, category)
         statuses = Counter(session.status for session in sessions)
         found.append(
             CauseReport(
@@ -405,7 +366,7 @@ def report_recurring_failures(index: DebugIndex, min_runs: int = MIN_RUNS) -> tu
             if entry.resolution:
                 resolutions.setdefault(entry.test, entry.resolution)
     found = []
-    for test in (index.keys[TEST].keys() | recorded.keys()) - {""}:
+    for test in {*index.values(TEST), *recorded} - {""}:
         failed_in = index.find(TEST, test)
         runs = sum(
             any(f.test_name == test for f in run.failures) for session in failed_in for run in session.executions

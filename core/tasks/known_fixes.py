@@ -112,8 +112,9 @@ def _find_fixes(
     """
     found: dict[str, KnownFix] = {}
     signature = generalize_message(error.message) if error.message else ""
-    same_type = matching_spellings(filter(None, index.keys[ERROR_TYPE]), error.error_type)
-    for error_type in index.keys[ERROR_TYPE] if signature else same_type:
+    error_types = index.values(ERROR_TYPE)
+    same_type = matching_spellings(filter(None, error_types), error.error_type)
+    for error_type in error_types if signature else same_type:
         for known in index.find_similar(error_type, file_pattern, _MAX_COMPARED):
             if session is not None and known.id == session.id:
                 continue

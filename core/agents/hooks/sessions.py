@@ -192,19 +192,17 @@ class Sessions:
     @contextmanager
     def edit(self, event: HookEvent, now: datetime) -> Iterator[Session]:
         """Read the session of an event under a lock, and save it at the end; Unwritable if that fails."""
-        path = self._path(event.session)
-        with file_lock(_lock_file(path), _LOCK_SECONDS):
-            session = _read(path) or Session(event.agent, event.session)
+        with self.edit_known(event.session, Session(event.agent, event.session)) as session:
+            assert session is not None
             _note_event(session, event, now)
             yield session
-            save_record(path, msgspec.json.encode(session))
 
     @contextmanager
-    def edit_known(self, session_id: str) -> Iterator[Session | None]:
-        """Read a session that has a record under a lock, and save it at the end."""
+    def edit_known(self, session_id: str, new: Session | None = None) -> Iterator[Session | None]:
+        """Read a session under a lock, `new` if it has no record, and save it at the end."""
         path = self._path(session_id)
         with file_lock(_lock_file(path), _LOCK_SECONDS):
-            session = _read(path)
+            session = _read(path) or new
             yield session
             if session is not None:
                 save_record(path, msgspec.json.encode(session))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -124,14 +125,9 @@ def fit(text: str, max_tokens: int) -> str:
     if count_tokens(text) <= max_tokens:
         return text
     lines = text.split("\n")
-    least, most = 0, len(lines)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if count_tokens(_cut(lines, middle)) <= max_tokens:
-            least = middle
-        else:
-            most = middle - 1
-    return _cut(lines, least)
+    counts = range(len(lines))
+    too_many = bisect_right(counts, max_tokens, lo=1, key=lambda count: count_tokens(_cut(lines, count)))
+    return _cut(lines, too_many - 1)
 
 
 def _cut(lines: Sequence[str], count: int) -> str:

@@ -34,9 +34,8 @@ from core.tasks import debug_index as keys
 from core.tasks.debug_index import (
     ANY_FILE,
     MIN_RUNS,
+    DebugIndex,
     FixCounts,
-    Postings,
-    compile_like,
     matching_spellings,
     newest_first,
     report_causes,
@@ -70,12 +69,12 @@ def list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, cate
     if status is not None:
         words = {word.replace("-", "_") for word in status}
         escalated = {one.session.id for one in state.escalations()} if ESCALATED in words else set()
-        found &= escalated.union(*(index.keys[keys.STATUS].get(word, ()) for word in words))
+        found &= escalated | {one.id for word in words for one in index.find(keys.STATUS, word)}
     if category is not None:
-        found &= set(index.keys[keys.CAUSE].get(normalize_cause(category), ()))
-    matches = compile_like(ANY_FILE if file_pattern is None else file_pattern)
-    chosen = (session for session in map(index.sessions.__getitem__, found) if matches(session.file_path))
-    print_sessions(state, sorted(chosen, key=newest_first))
+        found &= {one.id for one in index.find(keys.CAUSE, normalize_cause(category))}
+    if file_pattern is not None:
+        found &= {one.id for one in index.find_in_files(file_pattern)}
+    print_sessions(state, sorted(map(index.sessions.__getitem__, found), key=newest_first))
 
 
 def find_session(state: ProjectState, name: str) -> DebugSession:
@@ -178,9 +177,9 @@ def similar(error_type: str, file_pattern: str, limit: int) -> None:
       ralphdeck debug similar TypeError --file "src/auth/%" --json
     """
     state = open_project().view
-    names = matching_spellings(state.debug.keys[keys.ERROR_TYPE], error_type) or [error_type]
+    names = matching_spellings(state.debug.values(keys.ERROR_TYPE), error_type) or [error_type]
     found = {one.id: one for name in names for one in state.debug.find_similar(name, file_pattern, limit)}
-    _remark_known(names[0], state.debug.keys[keys.ERROR_TYPE], "error types")
+    _remark_known(state.debug, keys.ERROR_TYPE, names[0], "error types")
     print_sessions(state, sorted(found.values(), key=newest_first)[:limit])
 
 
@@ -226,15 +225,16 @@ def templates(category: str, min_effectiveness: float) -> None:
         )
     else:
         if not found:
-            _remark_known(normalize_cause(category), state.debug.keys[keys.CATEGORY], "categories of patterns")
+            _remark_known(state.debug, keys.CATEGORY, normalize_cause(category), "categories of patterns")
         print_table(columns, found, "no fix templates")
     end(all_findings(state))
 
 
-def _remark_known(word: str, known: Postings, what: str) -> None:
+def _remark_known(index: DebugIndex, key: str, word: str, what: str) -> None:
     """If no session has this word, print the known words, most frequent first."""
-    names = sorted(filter(None, known), key=lambda name: (-len(known[name]), name))
-    if names and word not in known:
+    counts = {name: len(index.find(key, name)) for name in index.values(key) if name}
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    if names and word not in counts:
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         remark(f"known {what}: {', '.join(name[:_MAX_NAME] for name in names[:MAX_NAMES])}{more}")
 

@@ -258,7 +258,7 @@ def index_content(index: PatternIndex, patterns: Iterable[Pattern]) -> object:
 def debug_content(index: DebugIndex) -> object:
     results, category = index.fix_results, "null_undefined_access"
     return (
-        {key: list(index.keys[key].items()) for key in KEYS},
+        {key: [(value, index.find(key, value)) for value in index.values(key)] for key in KEYS},
         [index.find_similar(name, file) for name in ERRORS for file in ("src/%", "src/b%")],
         [results.of_cause(category), results.of_pattern(category, "p"), results.of_fix("Guard the access.")],
         results.usual_pattern(category),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
@@ -27,7 +24,6 @@ from core.tasks.debug_index import (
     STATUS,
     TEST,
     FixCounts,
-    compile_like,
     report_causes,
     report_fix_templates,
     report_recurring_failures,
@@ -159,35 +155,27 @@ def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
     assert [lesson.pattern for _, lesson in index.find_lessons("null_undefined_access")] == ["0.71"]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
-    [
-        ("%", "", True),
-        ("src/%", "SRC/a.ts", True),
-        ("src/_.ts", "src/a.ts", True),
-        ("src/_.ts", "src/ab.ts", False),
-        ("%.TS", "a.ts", True),
-        ("ä%", "Äb", False),
-        ("a(b)*[c]\\", "a(b)*[c]\\", True),
-        ("%\n%", "a\nb", True),
-    ],
-)
-def test_like_pattern_matches_as_in_sqlite(pattern: str, text: str, fits: bool) -> None:
-    assert compile_like(pattern)(text) is fits
+def test_file_patterns_are_those_of_sqlite() -> None:
+    files = ("src/auth/a.ts", "SRC/b.ts", "", "\u00c4b", "a(b)*[c]\\", "a\nb", "x\ud800.ts")
+    index = index_sessions(*(make_session(file or "none", make_run(file=file), file_path=file) for file in files))
+    for pattern, expected in (
+        ("%", set(files)),
+        ("src/%", {"src/auth/a.ts", "SRC/b.ts"}),
+        ("src/_.ts", {"SRC/b.ts"}),
+        ("\u00e4%", set()),
+        ("a(b)*[c]\\", {"a(b)*[c]\\"}),
+        ("%\n%", {"a\nb"}),
+    ):
+        found = {session.file_path for session in index.find_similar("TypeError", pattern, limit=20)}
+        assert found == {session.file_path for session in index.find_in_files(pattern)} == expected, pattern
+    for pattern in ("x" * 600, "\ud800"):
+        with pytest.raises(BadInput, match="too long or not valid Unicode"):
+            index.find_similar("TypeError", pattern)
 
 
-@given(st.text("aB%_.*\\ä\n", max_size=8), st.text("aAb.*\\ä\n", max_size=8))
-def test_like_agrees_with_sqlite(pattern: str, text: str) -> None:
-    with sqlite3.connect(":memory:") as database:
-        (expected,) = database.execute("SELECT ? LIKE ?", (text, pattern)).fetchone()
-    database.close()
-    assert compile_like(pattern)(text) is bool(expected)
-
-
-def test_like_pattern_does_not_backtrack() -> None:
-    assert compile_like("%a" * 20 + "b")("a" * 4000) is False
-    with pytest.raises(BadInput, match="too long"):
-        compile_like("x" * 600)
+def test_file_pattern_does_not_backtrack() -> None:
+    index = index_sessions(make_session("s", make_run(file="a" * 4000)))
+    assert index.find_similar("TypeError", "%a" * 20 + "b") == ()
 
 
 @pytest.mark.parametrize(
