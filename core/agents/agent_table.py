@@ -42,31 +42,26 @@ def acting_agent(named: str, environment: Mapping[str, str]) -> str:
     return next((name for name, agent in AGENTS.items() if agent.variable and agent.variable in environment), named)
 
 
+_CLAUDE_EVENTS: Final = {
+    "SessionStart": Moment.START,
+    "UserPromptSubmit": Moment.PROMPT,
+    "PostToolUse": Moment.TOOL,
+    "PostToolUseFailure": Moment.TOOL,
+    "Stop": Moment.TURN_END,
+    "SessionEnd": Moment.SESSION_END,
+}
 AGENTS: Final[Mapping[str, Agent]] = {
     "claude": Agent(
         title="Claude Code",
         shell_variables=("CLAUDECODE",),
         context_events=("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"),
-        events={
-            "SessionStart": Moment.START,
-            "UserPromptSubmit": Moment.PROMPT,
-            "PostToolUse": Moment.TOOL,
-            "PostToolUseFailure": Moment.TOOL,
-            "Stop": Moment.TURN_END,
-            "SessionEnd": Moment.SESSION_END,
-        },
+        events=_CLAUDE_EVENTS,
     ),
     "codex": Agent(
         title="Codex",
         shell_variables=("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI", "CODEX_THREAD_ID"),
         context_events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
-        events={
-            "SessionStart": Moment.START,
-            "UserPromptSubmit": Moment.PROMPT,
-            "PostToolUse": Moment.TOOL,
-            "Stop": Moment.TURN_END,
-            "SessionEnd": Moment.SESSION_END,
-        },
+        events={name: moment for name, moment in _CLAUDE_EVENTS.items() if name != "PostToolUseFailure"},
     ),
     "gemini": Agent(
         title="Gemini CLI",
@@ -101,14 +96,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
         shell_variables=("COPILOT_CLI",),
         context_key="additionalContext",
         context_events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
-        events={
-            "SessionStart": Moment.START,
-            "UserPromptSubmit": Moment.PROMPT,
-            "PostToolUse": Moment.TOOL,
-            "PostToolUseFailure": Moment.TOOL,
-            "Stop": Moment.TURN_END,
-            "SessionEnd": Moment.SESSION_END,
-        },
+        events=_CLAUDE_EVENTS,
     ),
     "opencode": Agent(
         title="opencode",

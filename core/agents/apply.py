@@ -104,6 +104,8 @@ def _remove_folders(folders: list[Path]) -> None:
             folder.rmdir()
 
 
+# Restore points
+
 _MAX_BYTES: Final = 64 << 20
 
 

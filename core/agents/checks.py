@@ -235,6 +235,8 @@ def _block_cap(target: Target) -> Iterator[str]:
                 return
 
 
+# How far a project is set up
+
 _PURPOSES: Final = {
     "hooks": "hooks that record sessions and give lessons",
     "mcp": "the MCP server, so that the agent can ask for lessons",

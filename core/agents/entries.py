@@ -287,6 +287,9 @@ def _split(command: str) -> list[str]:
         return command.split()
 
 
+# TOML
+
+
 class TomlTable(Struct, frozen=True):
     """A table of a TOML file, in a marked block at its end; tomllib checks the file before and after."""
 

@@ -191,6 +191,8 @@ class LogResult(Struct, frozen=True):
     added: int  # number of actions that this call added
 
 
+# Entries of attempts in the trajectory
+
 MILESTONES: Final = "milestones"
 _MAX_MILESTONE_BYTES: Final = MAX_BYTES // 2  # size of a trajectory up to which milestones can be added
 _MAX_PLAN_BYTES: Final = MAX_BYTES // 4 * 3  # size of a trajectory up to which new entries contain the plan

@@ -312,6 +312,8 @@ class ArchiveJournal:
         return done, interrupted
 
 
+# Files of the debug memory, and how long they are kept (docs/debug-memory.md#retention)
+
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"
 _ROOTS: Final = (".aiwg/ralph", ".aiwg/ralph-external")

@@ -87,6 +87,8 @@ def assess_attempts(
     }
 
 
+# Replay
+
 MAX_PAUSE: Final = 5.0  # maximum pause between two actions in a replay, in seconds
 MAX_OUTPUT_LINES: Final = 8  # number of lines of a shortened output: half from its beginning, half from its end
 _MAX_OUTPUT: Final = 4096  # maximum length of a shortened output

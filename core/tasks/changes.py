@@ -238,6 +238,8 @@ def _read(file: str, project: str) -> str:
         return ""
 
 
+# Diffs of actions, from their parameters or their output
+
 MAX_COMPARED: Final = 400  # maximum number of lines that are compared; new files need no comparison
 MAX_LINES: Final = 200  # maximum number of lines of a diff, besides a line with the number of omitted ones
 _DIFFS: Final = ("diff", "patch")
@@ -307,6 +309,8 @@ def _edits(text: str) -> list[tuple[str, str]]:
         if old in edit and new in edit
     ]
 
+
+# Edits by shell commands
 
 _MAX_TEXT: Final = 20_000
 _MAX_SHELL_LINES: Final = 400

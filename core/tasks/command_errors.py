@@ -539,6 +539,8 @@ def _locate(failure: Failure, root: str) -> Failure:
     return replace(failure, file=file, line=line, test_file=test_file, test_name=test_name, function=function)
 
 
+# Reports of pytest, Jest and Vitest, and tracebacks
+
 _MAX_REPORT_LINES: Final = 20_000  # maximum number of lines of console output that are parsed
 _MAX_REPORT_LINE: Final = 2_000
 _PREFIX: Final = re.compile(

@@ -326,6 +326,8 @@ def _trajectory_entry(work: AttemptWork, result: Mapping[str, Any], ended: datet
     return {name: value for name, value in entry.items() if value is not None}
 
 
+# Indexes of tasks by status and agent
+
 BY_STATUS: Final = "by-status.json"
 BY_AGENT: Final = "by-agent.json"
 """Keys that the index always contains; tasks without a valid status are listed under `unknown`."""

@@ -285,6 +285,8 @@ def add_debug_sessions(connection: sqlite3.Connection, sessions: Iterable[DebugS
     connection.executemany("INSERT INTO debug_fix VALUES (?, ?, ?, ?, ?, ?)", sorted(fixes))
 
 
+# Reports on all sessions
+
 MIN_RUNS: Final = 2  # minimum number of failing runs that make a failure recurring
 
 

@@ -182,6 +182,8 @@ def _rank(fix: KnownFix) -> tuple[bool, ...]:
     return fix.worked is not False, fix.is_similar, fix.worked is True, fix.is_same_file, bool(fix.fix)
 
 
+# Lessons
+
 _LEARNINGS: Final = "learnings"
 _IDENTIFIED: Final = "patterns_identified"
 

@@ -111,6 +111,8 @@ def _program(part: str) -> str:
     return " ".join(words) if words and words[0] not in ("cd", "export", "set") else ""
 
 
+# Logs
+
 MAX_SUMMARIZED: Final = 2_000  # newest actions that are summarized; of earlier ones, only failures are counted
 MAX_SUMMARIZED_BYTES: Final = 8 << 20  # maximum size of these actions
 MAX_FAILURES: Final = 1000  # maximum number of distinct failures in a summary; further ones are only counted

@@ -121,6 +121,8 @@ def _count(failures: int) -> Results:
     return Results(total=failures or 1, passed=0 if failures else 1, failed=failures)
 
 
+# Sessions that commands record
+
 _RUNS: Final = "executions"
 _MAX_CODE: Final = 8 << 20  # size of a source file that is hashed, in bytes
 

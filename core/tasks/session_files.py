@@ -291,6 +291,8 @@ def locate_file(paths: ProjectPaths, session: DebugSession) -> Path:
     return path
 
 
+# Sessions of attempts (docs/debug-memory.md#sessions-of-attempts)
+
 COMMAND: Final = "command"  # keys of `environment.additional`
 EXIT_CODE: Final = "exit_code"
 RECORDED_BY: Final = "recorded_by"  # key of a run, analysis or fix that a command wrote; a session keeps it

@@ -24,7 +24,7 @@ from core.files.append_log import append_bytes, sync_folder
 from core.files.atomic_write import rewrite
 from core.files.decoded import Line, Problem
 from core.files.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts
-from core.files.file_reader import MAX_BYTES, decode_json, decode_jsonl, open_file, read_file
+from core.files.file_reader import MAX_BYTES, RawFile, decode_json, decode_jsonl, open_file, read_file
 from core.files.json_editor import BadJson, JsonText
 from core.files.json_editor import Path as Pointer
 from core.sources import episodes as sources
@@ -278,6 +278,8 @@ def _is_owned(draft: Path, pid: int) -> bool:
     return False
 
 
+# Lookup by ID
+
 _ATTEMPT_ID: Final = lazy_regex(r"(?P<task>.+)\.(?P<number>[0-9]{1,9})")
 
 
@@ -344,6 +346,8 @@ def list_entries(folder: Path, errors: list[OSError] | None = None) -> Iterator[
             errors.append(error)
 
 
+# JSON files
+
 _LAST_BYTES: Final = MAX_BYTES  # number of bytes at the end of a JSON lines file that are read
 _HINT: Final = "Fix the file or move it away"
 
@@ -353,19 +357,23 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n").encode()
 
 
-def read_object(path: Path, root: Path) -> dict[str, Any] | None:
-    """Read a JSON object (None without a file); raise `Conflict` for other content."""
+def _read_retried(path: Path, root: Path) -> Iterator[RawFile | None]:
+    """Yield a file, again after a pause while the caller asks, since another process may be writing it."""
     for pause in (*RETRY_SECONDS, None):
         raw = read_file(path, root)
-        if raw is None:
-            return None
         if isinstance(raw, Problem):
             raise Conflict(f"{path} {raw.message}; nothing was changed. {_HINT}")
-        value = decode_json(raw.data).value
-        if isinstance(value, dict):
-            return value
+        yield raw
         if pause is not None:
             time.sleep(pause)
+
+
+def read_object(path: Path, root: Path) -> dict[str, Any] | None:
+    """Read a JSON object (None without a file); raise `Conflict` for other content."""
+    for raw in _read_retried(path, root):
+        value = decode_json(raw.data).value if raw is not None else None
+        if raw is None or isinstance(value, dict):
+            return value
     raise Conflict(f"{path} does not contain a JSON object; nothing was changed. {_HINT}")
 
 
@@ -391,12 +399,10 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room
     """
     if path.is_symlink():
         raise Conflict(f"{path} is a link, which is not followed; nothing was changed")
-    for pause in (*RETRY_SECONDS, None):
-        raw = read_file(path, root)
+    defect = ""
+    for raw in _read_retried(path, root):
         if raw is None:
             return
-        if isinstance(raw, Problem):
-            raise Conflict(f"{path} {raw.message}; nothing was changed. {_HINT}")
         if len(raw.data) + room > MAX_BYTES:
             raise Conflict(
                 f"{path} has {len(raw.data):,} bytes and no room for the change (at most {MAX_BYTES:,}); "
@@ -406,9 +412,8 @@ def check_editable(path: Path, root: Path, shapes: Shapes | None = None, *, room
             check_shapes(_document(raw.data).value, shapes or {})
             return
         except BadJson as error:
-            if pause is None:
-                raise Conflict(f"{path}: {error}; nothing was changed. {_HINT}") from None
-        time.sleep(pause)
+            defect = str(error)
+    raise Conflict(f"{path}: {defect}; nothing was changed. {_HINT}")
 
 
 def check_shapes(value: Any, shapes: Shapes) -> None:

@@ -120,6 +120,8 @@ def _unambiguous(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name: loop_id for name, loop_id in found.items() if name not in shared}
 
 
+# Similar tasks
+
 SEMANTIC: Final = "meaning"
 WORDS: Final = "words"
 SIMILAR: Final = 0.35

@@ -200,6 +200,9 @@ def _report_needs(project: ProjectPaths) -> None:
     notifier.wait()
 
 
+# The comparison of all files with the index
+
+
 def is_first_load(project: ProjectPaths) -> bool:
     """Return whether the process makes the index of the project now, before which a hook would read all files."""
     import sqlite3  # imported on use: few events look for this

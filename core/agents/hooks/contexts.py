@@ -95,6 +95,8 @@ def known_fix(
     return Given(), ()
 
 
+# The active loop of a project
+
 _INJECTED: Final = ("injected", INJECTED_REFLECTION)
 
 

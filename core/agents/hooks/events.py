@@ -266,6 +266,8 @@ def encode_answer(event: HookEvent, context: str) -> bytes:
     return msgspec.json.encode({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}})
 
 
+# Results of tool calls (docs/agents.md#results-of-commands)
+
 _RESULT_TYPE: Final = ("result_type", "resultType")
 _FAILED: Final = frozenset({"failure", "failed", "error", "denied", "timeout"})
 _EXIT_CODE: Final = lazy_regex(r"^(?:Process exited with code|Exit code:?) (-?\d{1,6})\b", re.MULTILINE | re.IGNORECASE)

@@ -299,6 +299,8 @@ def read_record(path: Path, decoder: msgspec.json.Decoder[_Record], limit: int) 
         return None
 
 
+# Tool calls that are not logged yet
+
 MAX_SPOOLED: Final = 50  # calls of one session; each is logged durably, which takes some milliseconds
 
 _SUFFIX: Final = ".call"
@@ -360,6 +362,8 @@ def _files(folder: Path) -> list[Path]:
     except OSError:
         return []
 
+
+# Tasks by the first prompts of sessions: a prompt that a new process repeats is another attempt at the same task
 
 REPEATED_WITHIN: Final = timedelta(days=1)
 MAX_FIRST_PROMPTS: Final = 500  # the newest ones

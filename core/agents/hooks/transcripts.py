@@ -160,6 +160,8 @@ def _call_id(block: Mapping[str, Any]) -> str:
     return next((value for name in names if isinstance(value := block.get(name), str)), "")
 
 
+# Transcripts of Codex
+
 _BEGINNINGS: Final = (b'"task_started"', b'"turn_started"')
 _HEADERS: Final = {"add": "Add", "update": "Update", "delete": "Delete"}
 _MAX_FILES: Final = 20  # of one edit

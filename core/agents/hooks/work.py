@@ -315,6 +315,9 @@ def remember_task(session: Session) -> None:
         del session.tasks[oldest]
 
 
+# Debug sessions of attempts (docs/debug-memory.md#sessions-of-attempts)
+
+
 def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
     """Return the size of the log of an attempt in bytes, 0 if there is none."""
     from core.tasks.task_files import TaskFolder, find_attempt_folder

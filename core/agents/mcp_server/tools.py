@@ -347,6 +347,8 @@ def _require(text: str, field: str) -> None:
         raise BadInput(f"{field} is empty")
 
 
+# Resources and prompts
+
 _BEST = 8  # patterns of the general context
 
 
