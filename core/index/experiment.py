@@ -29,7 +29,7 @@ from core.learning.experiments import SAME_TASK, Coin, Experiment, secret_of_pro
 from core.records.event_log import EventView
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial, event_id
 from core.trust.experiment_secret import read_or_make_secret
-from core.trust.worktrees import trust_root
+from core.trust.projects import trust_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

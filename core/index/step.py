@@ -39,7 +39,7 @@ from core.sources.ledger import end_findings
 from core.sources.liveness import Moment, process_space
 from core.sources.parsed_file import condense
 from core.sources.record_kinds import EVENTS, Format, is_text, kind_of
-from core.trust.last_words import Effect
+from core.trust.own_records import Effect
 from core.trust.projects import is_joined
 
 if TYPE_CHECKING:

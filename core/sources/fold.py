@@ -26,12 +26,12 @@ from core.records.decisions import (
 )
 from core.records.patterns import Maturity
 from core.records.times import parse_time
-from core.trust.last_words import Effect
+from core.trust.own_records import Effect
 
 if TYPE_CHECKING:
     from core.records.decisions import ProposedDecision
-    from core.trust.last_words import LastWord
     from core.trust.origins import Origins
+    from core.trust.own_records import LastWord
 
 _ARRIVALS: Final = {Verb.IMPORT: "import", Verb.EXTRACT: "extraction", Verb.QUARANTINE: "quarantine"}
 MOST_PROPOSED: Final = 100  # number of proposals that wait at once; further ones are refused

@@ -16,8 +16,15 @@ from core.base.paths import ProjectPaths, is_in_trusted_path
 from core.base.user_settings import read_user_settings
 from core.records.snapshot import ForeignRecords
 from core.records.times import parse_time
-from core.trust.last_words import LastWord, LastWords
-from core.trust.own_records import KnownHead, OwnRecords, own_records_path, record_digest, text_digest
+from core.trust.own_records import (
+    KnownHead,
+    LastWord,
+    LastWords,
+    OwnRecords,
+    own_records_path,
+    record_digest,
+    text_digest,
+)
 from core.trust.projects import find_answer, is_joined
 
 if TYPE_CHECKING:

@@ -1,17 +1,24 @@
-"""Digests of the records that this user's program wrote into a project, or that the user confirmed.
+"""Digests of the records that this user's program wrote into a project, and the newest decision about each text.
 
 They are in the user's state folder, where no repository can write, one file per project and kind of record. A digest
 depends on the whole record, so a record that another program changes is no longer an own one, and one that a rebase or
 a merge moves still is. Files of at most 50 bytes a record; a file that is lost makes its records ones from elsewhere.
+
+A repository can remove the line of a decision from the log, move it, or put another one with its ID in front. Then a
+text that this user withheld would be given again. A decision that withholds is therefore not lost with its line
+(docs/safety.md#decisions-made-elsewhere).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +27,12 @@ from core.base.regexes import lazy_regex
 from core.base.user_folders import state_folder
 from core.files.file_access import as_unwritable, open_regular
 from core.files.user_files import project_key
-from core.trust.worktrees import trust_root
+from core.records.decisions import TURNS, Verb
+from core.trust.projects import trust_root
+
+if TYPE_CHECKING:
+    from core.records.decisions import Decision
+
 
 _DIGEST_BYTES: Final = 12
 _HEAD: Final = lazy_regex(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
@@ -130,3 +142,94 @@ class OwnRecords:
     def add_head(self, head: KnownHead) -> None:
         """Record the end of the decision log; it saves time only, so it need not reach the disk."""
         self._lines.append([b"@%d %b %d" % (head.lines, head.chain.encode(), head.decisions)], is_durable=False)
+
+
+# The newest decision of this user about each text
+
+
+class Effect(StrEnum):
+    """What a decision means for whether agents may get a text."""
+
+    APPROVES = "approves"
+    UNAPPROVES = "unapproves"  # takes an approval back
+    WITHHOLDS = "withholds"
+
+
+_EFFECTS: Final = {
+    Verb.RELEASE: Effect.APPROVES,
+    Verb.PROMOTE: Effect.APPROVES,
+    Verb.QUARANTINE: Effect.WITHHOLDS,
+    Verb.DEPRECATE: Effect.WITHHOLDS,
+    Verb.RESET: Effect.UNAPPROVES,
+}
+_UNDONE: Final = {
+    Effect.APPROVES: Effect.UNAPPROVES,
+    Effect.UNAPPROVES: Effect.APPROVES,
+    Effect.WITHHOLDS: Effect.APPROVES,
+}
+
+
+class LastWord(Struct, frozen=True, array_like=True):
+    """The newest decision about `subject`, the ID of a pattern; `digest` is that of the decision."""
+
+    subject: str
+    effect: Effect
+    id: str
+    digest: str
+    at: datetime
+    by: str
+
+
+class LastWords:
+    """The last words about the texts of one project; several processes may add at once."""
+
+    def __init__(self, project: Path) -> None:
+        self._lines = OwnLines(project, "words")
+        self._words: dict[str, LastWord] = {}
+
+    def add(self, decisions: Iterable[Decision], known: Mapping[str, Decision]) -> None:
+        """Record what own decisions say; `known` has the decisions that others undo or redo. Raises Unwritable."""
+        if words := [word for decision in decisions if (word := _word_of(decision, known)) is not None]:
+            self._lines.append(map(msgspec.json.encode, words))
+
+    def find_lost(self, decisions: Iterable[Decision]) -> list[LastWord]:
+        """Return the words whose decision is not among own `decisions` as it was made, without a later one there."""
+        self._refresh()
+        if not self._words:
+            return []
+        by_id = {decision.id: decision for decision in decisions}
+        lost = {
+            word.subject: word
+            for word in self._words.values()
+            if (decision := by_id.get(word.id)) is None or record_digest(decision).decode() != word.digest
+        }
+        for decision in by_id.values() if lost else ():
+            effect, subject = _effect_of(decision, by_id)
+            if effect is not None and subject in lost and decision.at > lost[subject].at:
+                del lost[subject]
+        return list(lost.values())
+
+    def _refresh(self) -> None:
+        lines, is_discarded = self._lines.read_new()
+        if is_discarded:
+            self._words = {}
+        for line in lines:
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # left incomplete by a killed process
+                word = msgspec.json.decode(line, type=LastWord)
+                self._words[word.subject] = word
+
+
+def _word_of(decision: Decision, known: Mapping[str, Decision]) -> LastWord | None:
+    effect, subject = _effect_of(decision, known)
+    if effect is None:
+        return None
+    digest = record_digest(decision).decode()
+    return LastWord(subject, effect, decision.id, digest, decision.at, decision.by)
+
+
+def _effect_of(decision: Decision, known: Mapping[str, Decision]) -> tuple[Effect | None, str]:
+    """Return what a decision means for a text, None if nothing, and the ID of the pattern."""
+    if decision.verb not in TURNS or (turned := known.get(decision.subject)) is None:
+        return _EFFECTS.get(decision.verb), decision.subject
+    effect = _EFFECTS.get(turned.verb)
+    return _UNDONE[effect] if effect is not None and decision.verb is Verb.UNDO else effect, turned.subject

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from hmac import compare_digest
 from pathlib import Path
 from typing import Final, Literal
@@ -22,9 +23,9 @@ from core.base.errors import RalphdeckError, Refused, Unwritable
 from core.base.paths import ProjectPaths, is_in_trusted_path
 from core.files.atomic_write import put
 from core.files.file_access import open_regular
+from core.files.file_reader import read_first_line
 from core.files.user_files import read_tables, state_file, team_file
 from core.records.times import iso
-from core.trust.worktrees import trust_root
 
 TABLE: Final = "trusted_projects"
 NOT_TRUSTED: Final = (
@@ -182,3 +183,27 @@ def _make_key(paths: ProjectPaths) -> str:
     except RalphdeckError as error:
         raise Unwritable(str(error)) from None
     return key
+
+
+# Worktrees share the trust in the main working tree of their repository
+
+
+@lru_cache(maxsize=64)
+def trust_root(project: Path) -> Path:
+    """Return the project folder whose trust counts for `project`.
+
+    For a worktree that its repository knows, that is the same folder in the main working tree. Git keeps the list of
+    worktrees inside the main `.git` folder, which no clone can write.
+    """
+    real = Path(os.path.realpath(project))
+    top = next((folder for folder in (real, *real.parents) if (folder / ".git").is_file()), None)
+    if top is None or any((folder / ".git").is_dir() for folder in (real, *real.parents) if folder.is_relative_to(top)):
+        return real
+    link = read_first_line(top / ".git").removeprefix("gitdir:").strip()
+    entry = Path(os.path.realpath(top / link)) if link else top
+    is_known = entry.parent.name == "worktrees" and os.path.realpath(read_first_line(entry / "gitdir")) == str(
+        top / ".git"
+    )
+    if not is_known or entry.parent.parent.name != ".git":
+        return real
+    return entry.parent.parent.parent / real.relative_to(top)

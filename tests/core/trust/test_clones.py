@@ -12,8 +12,7 @@ import pytest
 
 from core.base.user_settings import user_settings_file
 from core.files.git import read_head
-from core.trust.projects import FOR_AGENTS, is_trusted
-from core.trust.worktrees import trust_root
+from core.trust.projects import FOR_AGENTS, is_trusted, trust_root
 from tests.core.agents.hooks.agents import START, SimulatedAgent
 from tests.core.trust.people import ATTACK, HARMLESS, PROMPT, Person, write_patterns
 
