@@ -53,31 +53,24 @@ CLAUDE = [
     claude({"type": "tool_result", "tool_use_id": "call-2", "content": "ok"}, role="user"),
     claude({"type": "text", "text": "Pages start at 1 now."}),
 ]
+
+
+def codex(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "response_item", "payload": {"type": kind, **fields}}
+
+
+def codex_text(text: str) -> dict[str, Any]:
+    return codex("message", role="assistant", content=[{"type": "output_text", "text": text}])
+
+
 CODEX = [
-    {
-        "type": "response_item",
-        "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it."}]},
-    },
-    {
-        "type": "response_item",
-        "payload": {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "The slice is one short."}],
-        },
-    },
-    {"type": "response_item", "payload": {"type": "custom_tool_call", "call_id": "call-1", "name": "apply_patch"}},
-    {"type": "response_item", "payload": {"type": "custom_tool_call_output", "call_id": "call-1", "output": "ok"}},
-    {"type": "response_item", "payload": {"type": "function_call", "call_id": "call-2", "name": "shell"}},
-    {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "call-2", "output": "ok"}},
-    {
-        "type": "response_item",
-        "payload": {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": "Pages start at 1 now."}],
-        },
-    },
+    codex("message", role="user", content=[{"type": "input_text", "text": "Fix it."}]),
+    codex_text("The slice is one short."),
+    codex("custom_tool_call", call_id="call-1", name="apply_patch"),
+    codex("custom_tool_call_output", call_id="call-1", output="ok"),
+    codex("function_call", call_id="call-2", name="shell"),
+    codex("function_call_output", call_id="call-2", output="ok"),
+    codex_text("Pages start at 1 now."),
 ]
 COPILOT = [
     {"type": "user.message", "data": {"content": "Fix it."}},
