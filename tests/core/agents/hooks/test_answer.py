@@ -285,7 +285,7 @@ def test_each_session_of_the_only_running_loop_begins_with_its_context(agent: Si
     assert given and len(given) == len({*given}), "a loop is recorded to be given a lesson once"
 
 
-@pytest.mark.parametrize("change", ["UPDATE score SET data = x'00'", "UPDATE term SET rows = x'00'"])
+@pytest.mark.parametrize("change", ["UPDATE cells SET data = x'00'", "UPDATE term SET rows = x'00'"])
 def test_a_prompt_gets_its_context_though_the_index_is_damaged(agent: SimulatedAgent, change: str) -> None:
     agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
