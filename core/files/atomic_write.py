@@ -131,7 +131,7 @@ def _rewrite(
         checks = iter(_COLLISION_CHECK_SECONDS if displaced else _CHECK_SECONDS if is_checked else ())
     for _, theirs in displaced:
         # It could not be merged, so it is saved beside the file.
-        draft = _write_draft(path, _content(theirs), None)
+        draft = _write_draft(path, _content(theirs))
         draft.rename(path.with_name(f"{path.name}.displaced-{os.urandom(4).hex()}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
 
@@ -141,13 +141,12 @@ def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> b
     return theirs
 
 
-def put(path: Path, data: bytes) -> None:
-    """Replace a file that only the caller writes; an OSError leaves it unchanged."""
-    _put(path, data, None)
+def put(path: Path, data: bytes, *, like: os.stat_result | None = None, mode: int = 0o666) -> None:
+    """Replace a file that only the caller writes; an OSError leaves it unchanged.
 
-
-def _put(path: Path, data: bytes, like: os.stat_result | None) -> None:
-    draft = _write_draft(path, data, like)
+    It gets the owner and the permissions of `like`, else those of `mode`.
+    """
+    draft = _write_draft(path, data, like, mode)
     try:
         draft.replace(path)
     except OSError:
@@ -186,7 +185,7 @@ def rename_to_free(folder: int, name: str, other: int, new_name: str) -> None:
 
 def _create(path: Path, data: bytes) -> None:
     """Create a file; does nothing if it exists now."""
-    draft = _write_draft(path, data, None)
+    draft = _write_draft(path, data)
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -234,10 +233,10 @@ def _content(handle: int) -> bytes:
     return os.pread(handle, os.fstat(handle).st_size, 0)
 
 
-def _write_draft(path: Path, data: bytes, like: os.stat_result | None) -> Path:
+def _write_draft(path: Path, data: bytes, like: os.stat_result | None = None, mode: int = 0o666) -> Path:
     remove_drafts(path.parent, "" if ".aiwg" in path.parts else path.name)
     draft = make_draft_path(path)
-    handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         if like is not None:
             with suppress(PermissionError):
@@ -303,6 +302,6 @@ def write_file(file: Path, data: bytes) -> None:
         present = file.stat() if file.exists() else None
         if present is not None and not stat.S_ISREG(present.st_mode):
             raise BadInput(f"{visible_line(str(file), 300)} is not a regular file; choose another one")
-        _put(file, data, present)
+        put(file, data, like=present)
     except OSError as error:
         raise Unwritable(f"cannot write {visible_line(str(file), 300)}: {error.strerror}") from None

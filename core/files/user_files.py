@@ -23,8 +23,9 @@ from msgspec import Meta, Struct
 from core.base.errors import BadInput, Unwritable
 from core.base.formatting import LAST_SEEN, LAST_VISIT
 from core.base.user_folders import cache_folder, config_folder, state_folder
-from core.files.append_log import append_bytes, sync_folder
-from core.files.file_access import file_lock, make_draft_path, open_regular, remove_drafts
+from core.files.append_log import sync_folder
+from core.files.atomic_write import put
+from core.files.file_access import file_lock, open_regular
 from core.records.times import newest, parse_time
 
 if TYPE_CHECKING:
@@ -160,20 +161,12 @@ def replace_tables(path: Path, before: UserTables, tables: dict[str, Documents])
         raise BadInput(f"a text is not valid Unicode, so {path} cannot store it") from None
     if len(data) > MAX_BYTES:
         raise BadInput(f"{path} would have more than {MAX_BYTES:,} bytes")
-    draft = make_draft_path(path)
     try:
-        remove_drafts(path.parent)
-        handle = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            append_bytes(handle, data)
-        finally:
-            os.close(handle)
         if before.damage or len(others) < len(before.others):
             _set_aside(path, before.damage)
-        draft.replace(path)
+        put(path, data, mode=0o600)
         sync_folder(path.parent)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise Unwritable(f"cannot write {path}: {error.strerror}") from None
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -28,7 +28,7 @@ _MANIFESTS: Final = frozenset(
 _REQUIREMENTS: Final = re.compile(r"(?:.*[-_.])?requirements(?:[-_.].*)?\.(?:txt|in)")
 
 
-class Anchor(NamedTuple):
+class Anchor(Struct, frozen=True):
     """A file, relative to the project, and the name of a symbol or dependency in it; "" for the file alone."""
 
     file: str

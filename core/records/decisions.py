@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -380,7 +380,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
         return "extracted" if pattern_id in self.extracted else ""
 
 
-class VerbInfo(NamedTuple):
+class VerbInfo(Struct, frozen=True):
     """Texts and properties of a verb of the decision log.
 
     `word` is the imperative on keys and buttons, in the log, and in "Undone: ..." and "Would ..."; `past` is used to

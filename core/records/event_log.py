@@ -156,11 +156,6 @@ class EventView(Sequence["Event"]):
         return tuple(sorted(self._events_at(self._hidden), key=_AT))
 
     @property
-    def in_log_order(self) -> list[Event]:
-        """The events in the order of the lines."""
-        return [event for event in islice(self.log.events, self._count) if event.decision not in self.undone]
-
-    @property
     def errors(self) -> list[Event]:
         """The events with an error, in the order of the lines."""
         found = self._events_at(place for place in self.log.errors if place < self._count)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from core.records.decisions import CurationState, Decision
 from core.records.events import NO_TRIAL_KEY, TrialKey
@@ -126,8 +128,7 @@ class Snapshot:
         return self.loops.get(name) or next(aliased, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """IDs of records that were added, changed or removed between two snapshots."""
 
     patterns: frozenset[str] = frozenset()
@@ -151,7 +152,7 @@ class Delta:
         return bool(self.patterns or self.loops or self.events or self.decisions or self.team)
 
     def __bool__(self) -> bool:
-        return any(getattr(self, one.name) for one in fields(self))
+        return any(getattr(self, name) for name in self.__struct_fields__)
 
     def __or__(self, other: Delta) -> Delta:
-        return Delta(**{one.name: getattr(self, one.name) | getattr(other, one.name) for one in fields(self)})
+        return Delta(*(getattr(self, name) | getattr(other, name) for name in self.__struct_fields__))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partialmethod
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
 from textual.content import Content
 
 from core.base.formatting import format_decimal
@@ -178,7 +179,7 @@ class PatternsScreen(ListScreen):
         known, assessment = self.view.snapshot.patterns, self.view.assessment
         shown = [assessment(key) for key in self.subjects() if key in known]
         info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]
-        self._decide(Verb.RELEASE, info._replace(asks="reason") if any(one.blocked for one in shown) else info)
+        self._decide(Verb.RELEASE, structs.replace(info, asks="reason") if any(one.blocked for one in shown) else info)
 
     def _decide(self, verb: Verb, info: VerbInfo | None = None) -> None:
         """Decide about one pattern, or open the preview of a decision about several."""
