@@ -95,7 +95,8 @@ class _Search:
     def explain(self, missing: Sequence[Wanted]) -> dict[Wanted, AnchorChange]:
         missing = self._without_foreign(missing)
         lost, others = self._split(missing)
-        since = _earliest(missing)
+        times = [one.since.timestamp() for one in missing if one.since is not None]
+        since = min(times) if times and len(times) == len(missing) else None  # commits before it cannot matter
         self._find_removals({one.anchor.file for one in lost}, since)
         found = {one: change for one in lost if (change := self._explain_file(one)) is not None}
         renamed = [one for one in lost if one.anchor.name and self._last_name(one.anchor.file) and one not in found]
@@ -254,13 +255,6 @@ def _find_removal(
             return newer
         newer = removal
     return None
-
-
-def _earliest(wanted: Sequence[Wanted]) -> float | None:
-    """Return the time from which commits can matter; None for all."""
-    times = [one.since.timestamp() if one.since is not None else None for one in wanted]
-    known = [time for time in times if time is not None]
-    return min(known) if known and len(known) == len(times) else None
 
 
 def _change(

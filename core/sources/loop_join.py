@@ -201,7 +201,8 @@ def merge_facts(loop_id: str, facts: Sequence[LoopFact], moment: Moment, finding
 
 def merge_loop(loop_id: str, facts: Sequence[LoopFact], moment: Moment, findings: list[Finding]) -> Loop:
     """Merge all facts into one loop; adds a finding for each contradiction."""
-    facts = sorted(facts, key=_precedence)
+    # Within a source, facts in the loop's directory come first.
+    facts = sorted(facts, key=lambda fact: (_PRECEDENCE[fact.source], not fact.directory, fact.file))
     main = [fact for fact in facts if fact.source not in DETAILS]
     details = [fact for fact in facts if fact.source in DETAILS]
     directory = next((fact.directory for fact in facts if fact.directory), "")
@@ -277,11 +278,6 @@ def _values_of(main: Sequence[LoopFact]) -> dict[str, Any]:
     for fact in reversed(main):
         found |= {name: value for name, value in zip(_FROM_MAIN, _read_main(fact), strict=True) if value}
     return found
-
-
-def _precedence(fact: LoopFact) -> tuple[int, bool, str]:
-    """Sort key by source; within a source, facts in the loop's directory come first."""
-    return _PRECEDENCE[fact.source], not fact.directory, fact.file
 
 
 def _first(facts: Sequence[LoopFact], name: str) -> Any:

@@ -9,9 +9,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice, product
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -66,6 +67,8 @@ from core.sources.record_kinds import (
     loop_source,
 )
 from core.sources.reflections import make_reflection, read_headed_lines
+
+_K = TypeVar("_K", bound=Keys)
 
 _MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.
 _REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})
@@ -196,14 +199,6 @@ class _ExtractedKeys(Keys):
     success_rate: Rate = None
 
 
-def _read_uses(fields: Fields, name: str) -> list[_UseKeys]:
-    return [read_keys(_UseKeys, entry) for entry in _pattern_entries(fields, name)]
-
-
-def _read_extracted(fields: Fields, name: str) -> list[_ExtractedKeys]:
-    return [read_keys(_ExtractedKeys, entry) for entry in _pattern_entries(fields, name)]
-
-
 def _read_improvement(learning: Fields, *_: str) -> Improvement | None:
     """Read `improvement_estimate`; the share is computed from the counts if possible."""
     estimate = learning.inside("improvement_estimate")
@@ -217,9 +212,22 @@ def _read_improvement(learning: Fields, *_: str) -> Improvement | None:
     return None if baseline is actual is share is None else Improvement(baseline=baseline, actual=actual, share=share)
 
 
+def _read_pattern_entries(kind: type[_K], learning: Fields, name: str) -> list[_K]:
+    """Read the entries that refer to a pattern; a plain ID counts as an entry."""
+    entries: list[_K] = []
+    for key, item in learning.items(name):
+        place = f"{learning.place(name)}/{key}"
+        entry = {"pattern_id": item} if isinstance(item, str) else item
+        if isinstance(entry, dict) and any(entry.get(key) for key in _PATTERN_KEYS):
+            entries.append(read_keys(kind, Fields(learning.file, entry, learning.findings, place)))
+        else:
+            learning.add("missing-id", "the entry has no pattern ID; skipped", place)
+    return entries
+
+
 class _LearningKeys(Keys):
-    injected_patterns: Annotated[list[_UseKeys] | None, _read_uses] = None
-    extracted_patterns: Annotated[list[_ExtractedKeys] | None, _read_extracted] = None
+    injected_patterns: Annotated[list[_UseKeys] | None, partial(_read_pattern_entries, _UseKeys)] = None
+    extracted_patterns: Annotated[list[_ExtractedKeys] | None, partial(_read_pattern_entries, _ExtractedKeys)] = None
     improvement: Annotated[Improvement | None, _read_improvement, Names("improvement_estimate")] = msgspec.field(
         default=None, name="#improvement"
     )
@@ -391,17 +399,6 @@ def _uses(items: Iterable[_UseKeys], iterations: Iterable[Iteration]) -> Iterato
             iteration=iteration,
             at=parse_time(item.timestamp) or (times.get(iteration) if iteration is not None else None),
         )
-
-
-def _pattern_entries(learning: Fields, name: str) -> Iterator[Fields]:
-    """Read the entries that refer to a pattern; a plain ID counts as an entry."""
-    for key, item in learning.items(name):
-        place = f"{learning.place(name)}/{key}"
-        entry = {"pattern_id": item} if isinstance(item, str) else item
-        if isinstance(entry, dict) and any(entry.get(key) for key in _PATTERN_KEYS):
-            yield Fields(learning.file, entry, learning.findings, place)
-        else:
-            learning.add("missing-id", "the entry has no pattern ID; skipped", place)
 
 
 def _read_registry(source: str, fields: Fields) -> Iterator[LoopFact]:

@@ -249,12 +249,17 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
     keys = read_keys(_KEYS[kind], record)
     text = _TEXTS[kind](keys)
     title = make_title(pattern_id, kind, (keys.name or "").strip(), text)
+    approach = keys.approach if isinstance(keys, _SuccessKeys) else None
+    typical = approach.typical_iterations if isinstance(approach, _ApproachKeys) else None
     return Pattern(
         id=pattern_id,
         type=kind,
         title=title,
         **text,
-        typical_iterations=_typical_iterations(keys),
+        typical_iterations=IterationRange(average=typical.average, minimum=typical.minimum, maximum=typical.maximum)
+        or None
+        if typical is not None
+        else None,
         source_loops=tuple(_source_loops(keys.source_loops or ())),
         trend=tuple(
             TrendPoint(at=parse_time(point.timestamp), rate=point.success_rate_snapshot, sample_size=point.sample_size)
@@ -449,13 +454,6 @@ def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str,
         name = next(iter(longest.strip().splitlines()), "") or pattern_id
     error_type = text.get("error_type")
     return f"{error_type}: {name}" if error_type and not name.startswith(error_type) else name
-
-
-def _typical_iterations(keys: _PatternKeys) -> IterationRange | None:
-    approach = keys.approach if isinstance(keys, _SuccessKeys) else None
-    if not isinstance(approach, _ApproachKeys) or (typical := approach.typical_iterations) is None:
-        return None
-    return IterationRange(average=typical.average, minimum=typical.minimum, maximum=typical.maximum) or None
 
 
 def _source_loops(entries: Iterable[str | _SourceLoopKeys]) -> Iterator[SourceLoop]:

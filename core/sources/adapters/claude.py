@@ -465,7 +465,10 @@ class ClaudeAdapter(SessionAdapter):
                     helped[parent] = max(last, helped.get(parent, last))
         self._entries = entries
         yield from self._bare.join((entry.loop for entry in entries.values() if entry.loop is not None), moment.now)
-        yield from _lone_jobs(files, jobs.values(), entries)
+        known = {path.stem for path in entries}
+        for job in jobs.values():  # those without a transcript
+            if job.session_id not in known and job.cwd and files.folders.contain(job.cwd):
+                yield build_job(job, files.shown(job.path), files.modified_at(job.path))
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
         names = loop.session_ids or (loop.id.removeprefix("claude:"),)
@@ -504,6 +507,7 @@ class ClaudeAdapter(SessionAdapter):
 
     def facts(self, session: Session) -> Iterator[tuple[str, str]]:
         goal = session.goal
+        passed = "unknown" if session.test_passed is None else "passed" if session.test_passed else "failed"
         pairs = (
             ("title", session.title),
             ("working folder", session.cwd),
@@ -513,7 +517,7 @@ class ClaudeAdapter(SessionAdapter):
             ("errors", f"{session.error_count:,}" if session.error_count else ""),
             ("compactions", f"{session.compactions:,}" if session.compactions else ""),
             ("Stop hooks that blocked in a row", f"{session.blocks:,}" if session.blocks else ""),
-            ("last test run", session.test_command and f"{session.test_command} ({_passed(session.test_passed)})"),
+            ("last test run", session.test_command and f"{session.test_command} ({passed})"),
             ("next wake-up", session.wakeup),
         )
         yield from ((label, value) for label, value in pairs if value)
@@ -533,6 +537,13 @@ class ClaudeAdapter(SessionAdapter):
                 files.remember(_key(path), state.cwd)
             return None
         return _Entry(path, folded, parse_time(state.started))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _projects(folders: Folders) -> Path | None:
@@ -580,21 +591,6 @@ def _key(path: Path) -> str:
     return f"cwd of {path}"
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _lone_jobs(files: RunnerFiles, jobs: Iterable[Job], entries: Iterable[Path]) -> Iterator[Loop]:
-    """Yield the jobs of the project without a transcript."""
-    known = {path.stem for path in entries}
-    for job in jobs:
-        if job.session_id not in known and job.cwd and files.folders.contain(job.cwd):
-            yield build_job(job, files.shown(job.path), files.modified_at(job.path))
-
-
 def _turns(session: Session) -> Iterator[Turn]:
     yield from session.turns
     if session.turn.has_work:
@@ -614,7 +610,3 @@ def _whole(session: Session) -> Iteration:
         fix=next((part.fix for part in reversed(parts) if part.fix is not None), None),
         tools=tuple(dict.fromkeys(tool for part in parts for tool in part.tools)),
     )
-
-
-def _passed(value: bool | None) -> str:
-    return {True: "passed", False: "failed"}.get(value, "unknown") if value is not None else "unknown"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -54,7 +54,7 @@ def read_memories(files: RunnerFiles, now: datetime | None = None) -> Iterator[L
         old = []
         for path in paths:
             memory = _parse(files.text(path))
-            at = _modified_at(memory) or files.modified_at(path)
+            at = parse_time(memory.fields.get("modified")) or files.modified_at(path)
             if now is not None and at is not None and now - at > OLD_AFTER:
                 old.append(path.name)
             yield from _read_memory(files, path, memory, at)
@@ -200,24 +200,16 @@ def _parse(text: str) -> _Memory:
     lines = text.splitlines()
     head, first = split_front_matter(lines, _MAX_HEAD)
     found = decode("frontmatter.yaml", "\n".join(head).encode("utf-8", "replace")).value if first else {}
-    fields = found if isinstance(found, dict) else _loose_fields(head)
-    nested = fields.get("metadata")
-    return _Memory({**fields, **nested} if isinstance(nested, dict) else fields, lines[first:], first + 1)
-
-
-def _loose_fields(lines: Sequence[str]) -> dict[str, str]:
-    """Read `name: value` lines of a frontmatter that is not valid YAML, such as with a colon in a value."""
-    pairs = (line.partition(":") for line in lines)
-    return {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
+    if not isinstance(found, dict):  # it is not valid YAML, such as with a colon in a value
+        pairs = (line.partition(":") for line in head)
+        found = {name.strip(): value.strip().strip("\"'") for name, _, value in pairs if value.strip()}
+    nested = found.get("metadata")
+    return _Memory({**found, **nested} if isinstance(nested, dict) else found, lines[first:], first + 1)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
     return clip(value.strip(), 200) if isinstance(value, str) else ""
-
-
-def _modified_at(memory: _Memory) -> datetime | None:
-    return parse_time(memory.fields.get("modified"))
 
 
 def _named(names: list[str]) -> str:

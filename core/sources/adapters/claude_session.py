@@ -525,6 +525,7 @@ def first_line(text: str) -> str:
 def iteration_of(turn: Turn) -> Iteration:
     """Return a turn as the iteration of a loop."""
     is_passed = turn.is_met or turn.test_passed
+    counts = ", ".join(f"{n:,} {word}" for n, word in ((turn.failed, "failed"), (turn.passed, "passed")) if n)
     results = None
     if turn.passed is not None or turn.failed is not None:
         results = Results(passed=turn.passed, failed=turn.failed)
@@ -533,7 +534,7 @@ def iteration_of(turn: Turn) -> Iteration:
         at=parse_time(turn.at),
         action=turn.text or turn.prompt,
         is_prompt=not turn.text,
-        result=turn.verdict or _test_result(turn) or turn.text,
+        result=turn.verdict or counts or turn.text,
         outcome=Outcome.SUCCESS if is_passed else Outcome.FAILURE if turn.test_passed is False else Outcome.UNKNOWN,
         duration_ms=turn.duration_ms,
         files=tuple(turn.files),
@@ -552,8 +553,3 @@ def _fix_of(fixed: OpenError, text: str) -> Fix:
     diffs = (unified_diff(old.splitlines(), new.splitlines(), file, file, lineterm="", n=1) for file, old, new in edits)
     diff = "\n".join(line for lines in diffs for line in lines)
     return Fix(description=fixed.reason or text, diff=diff, files=files, verified=True, error=fixed.message)
-
-
-def _test_result(turn: Turn) -> str:
-    counts = ((turn.failed, "failed"), (turn.passed, "passed"))
-    return ", ".join(f"{count:,} {word}" for count, word in counts if count)

@@ -82,8 +82,18 @@ class SessionFold:
             if self._repeats.contain(state, record, line) or _is_history(state, record):
                 return
             _TIMED[kind](state, record)
-        elif kind in _UNTIMED:
-            _UNTIMED[kind](state, record, line)
+        elif kind == "queue-operation":
+            text = read_json(record.content)
+            if isinstance(text, str) and text.startswith(_GOAL_SET):
+                _arm(state, text.removeprefix(_GOAL_SET), record.timestamp)
+        elif kind == "ai-title":
+            state.title = clip(record.aiTitle or "", 200) or state.title
+        elif kind in ("result", "cost-state"):
+            if kind == "result":
+                state.result = clip(record.subtype or "", 80)
+                state.result = "error" if record.is_error and state.result == "success" else state.result
+            cost = find_cost(line)
+            state.cost = cost if cost is not None else state.cost
 
 
 def _is_history(state: Session, record: Record) -> bool:
@@ -358,37 +368,9 @@ def _close_turn(state: Session, at: str | None, duration_ms: float | None = None
         state.turns[-1].duration_ms = duration_ms
 
 
-def _add_queued(state: Session, record: Record, line: bytes) -> None:
-    text = read_json(record.content)
-    if isinstance(text, str) and text.startswith(_GOAL_SET):
-        _arm(state, text.removeprefix(_GOAL_SET), record.timestamp)
-
-
-def _add_title(state: Session, record: Record, line: bytes) -> None:
-    state.title = clip(record.aiTitle or "", 200) or state.title
-
-
-def _add_result_record(state: Session, record: Record, line: bytes) -> None:
-    state.result = clip(record.subtype or "", 80)
-    if record.is_error and state.result == "success":
-        state.result = "error"
-    _add_cost(state, record, line)
-
-
-def _add_cost(state: Session, record: Record, line: bytes) -> None:
-    cost = find_cost(line)
-    state.cost = cost if cost is not None else state.cost
-
-
 _TIMED: Final = {
     "user": _add_user,
     "assistant": _add_assistant,
     "system": _add_system,
     "attachment": _add_attachment,
-}
-_UNTIMED: Final = {
-    "queue-operation": _add_queued,
-    "ai-title": _add_title,
-    "result": _add_result_record,
-    "cost-state": _add_cost,
 }

@@ -261,22 +261,17 @@ def _begin(state: Rollout, meta: SessionMeta, at: str) -> None:
             state.forked_from = state.forked_from or id
         return
     source = _decode_any(meta.source) if meta.source else ""
-    spawn = _find_parent(source.get("subagent")) if isinstance(source, dict) else ""
+    subagent = source.get("subagent") if isinstance(source, dict) else None
+    spawn = subagent.get("thread_spawn") if isinstance(subagent, dict) else None
+    parent = spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
     state.id, state.cwd = id, meta.cwd[:MAX_TEXT]
     state.started = state.last = (meta.timestamp or at)[:40]
     state.source = source[:MAX_LABEL] if isinstance(source, str) else "subagent" if isinstance(source, dict) else ""
     state.version = (meta.cli_version or "")[:MAX_LABEL]
     state.branch = clip(meta.git.branch or "", MAX_LABEL) if meta.git is not None else ""
-    state.parent = (meta.parent_thread_id or spawn or "")[:MAX_LABEL]
+    state.parent = (meta.parent_thread_id or (parent if isinstance(parent, str) else ""))[:MAX_LABEL]
     state.forked_from = (meta.forked_from_id or "")[:MAX_LABEL]
     state.is_copy = bool(state.parent or state.forked_from)
-
-
-def _find_parent(subagent: Any) -> str:
-    """Return the ID of the session that started a subagent; "" if it is unknown."""
-    spawn = subagent.get("thread_spawn") if isinstance(subagent, dict) else None
-    parent = spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
-    return parent if isinstance(parent, str) else ""
 
 
 def _is_copied(state: Rollout, payload: Payload, at: str) -> bool:

@@ -327,7 +327,7 @@ class Collector:
         masked = (self._masked.lesson(lesson) for source in self._sources for lesson in source.lessons)
         lessons = {one.id: one for one in masked if one.text}
         before, joined, findings = self._joined
-        if len(before) != len(loops) or any(map(_differ, before, loops)):
+        if len(before) != len(loops) or any(old is not new for old, new in zip(before, loops, strict=True)):
             result = join_loops(loops, self.folders.project)
             joined, findings = result.loops, result.findings
             self._joined = loops, joined, findings
@@ -352,10 +352,6 @@ class Collector:
         if records != self._records:
             self._records = records
         return self._records
-
-
-def _differ(before: object, after: object) -> bool:
-    return before is not after
 
 
 MIN_BYTES: Final = 32 << 20  # of transcripts that are worth a process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from core.base.regexes import lazy_regex
@@ -143,14 +143,10 @@ def _read_line(lines: Sequence[str]) -> _Summary | None:
 def _pairs(line: str) -> dict[str, int]:
     """Return the counts of a line such as `1 failed, 2 passed` or `failures=1`, each word once."""
     counts: dict[str, int] = {}
-    for number, word in _all_pairs(line):
+    after: list[tuple[str, str]] = _COUNT_AFTER.findall(line)
+    for number, word in [(number, word) for word, number in after] or _COUNT.findall(line):
         counts.setdefault(_KINDS[word.lower()], int(number))
     return counts
-
-
-def _all_pairs(line: str) -> Iterator[tuple[str, str]]:
-    after: Iterable[tuple[str, str]] = _COUNT_AFTER.findall(line)
-    yield from ((number, word) for word, number in after) if after else _COUNT.findall(line)
 
 
 def _complete(counts: dict[str, int]) -> Results:

@@ -289,8 +289,7 @@ class GuardrailsAdapter(RunnerAdapter):
         return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
-        for_root = ((*_sign_lessons(root, files), *_progress_lessons(root, files)) for root in files.folders.roots)
-        return distinct(lesson for found in for_root for lesson in found)
+        return distinct(lesson for root in files.folders.roots for lesson in _lessons(root, files))
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         root = Path(loop.cwd) if loop.cwd else files.folders.project
@@ -411,7 +410,8 @@ def _signs(context: str) -> Iterator[str]:
         yield from block.end
 
 
-def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
+def _lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
+    """Yield the signs, and the lessons in the progress log of iannuttall/ralph, the only one with runs by name."""
     path = root / _SIGNS
     for sign in read_signs(foreign_lines(files.text(path))):
         text = sign.instruction or sign.name
@@ -426,9 +426,6 @@ def _sign_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
             loaded=True,
         )
 
-
-def _progress_lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
-    """Yield the lessons in the progress log of iannuttall/ralph, which is the only one with runs by name."""
     path = root / ".ralph" / "progress.md"
     if _run_names(root, files):
         yield from progress_lessons("guardrails", read_progress(files.text(path)), files.shown(path), "")

@@ -133,7 +133,10 @@ class _Parts:
                         running.extend(loop_id, session)
                     case [first, second]:
                         unclear[first, second] += 1
-                        self._loops[session.id] = _not_joined(session, first, second)
+                        ran = f"not joined: {first} and {second} ran in its folder when it began"
+                        badges = tuple(sorted({*session.badges, NOT_JOINED}))
+                        reason = f"{session.liveness_reason}; {ran}"
+                        self._loops[session.id] = replace(session, badges=badges, liveness_reason=reason)
                     case _:
                         pass
         return [self._describe(pair, count) for pair, count in sorted(unclear.items())]
@@ -210,11 +213,6 @@ class _Running:
     def _set_end(self, loop_id: str, end: datetime) -> None:
         self._last_signs[loop_id] = end
         heappush(self._ends, (end, loop_id))
-
-
-def _not_joined(session: Loop, first: str, second: str) -> Loop:
-    reason = f"{session.liveness_reason}; not joined: {first} and {second} ran in its folder when it began"
-    return replace(session, badges=tuple(sorted({*session.badges, NOT_JOINED})), liveness_reason=reason)
 
 
 def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:

@@ -194,15 +194,9 @@ def _ended_state(iteration: int | None, limit: int | None, is_claimed: bool, ses
         status, reason = LoopStatus.LIMIT, f"iteration {iteration} of {limit}"
     elif is_claimed:
         status, reason = LoopStatus.COMPLETED, "promise"
-    elif session is not None and _is_cancelled(session.commands):
+    elif session is not None and "cancel-ralph" in next((one for one in session.commands[::-1] if "ralph" in one), ""):
         status, reason = LoopStatus.ABORTED, "/cancel-ralph"
     return State(status, reason, Liveness.ENDED, "its state file is gone")
-
-
-def _is_cancelled(commands: list[str]) -> bool:
-    """Return whether the last command for the loop ends it."""
-    own = [command for command in commands if "ralph" in command]
-    return bool(own) and "cancel-ralph" in own[-1]
 
 
 def _sessions(root: Path, session_id: str, started: datetime | None, files: RunnerFiles) -> _Found:

@@ -218,9 +218,5 @@ def file_diff(file: str, before: str | None, after: str) -> str:
     name = "/dev/null" if before is None else f"a/{file}"
     from difflib import unified_diff  # not needed for lists of loops
 
-    return "".join(_with_line_ends(unified_diff(old, new, name, f"b/{file}")))
-
-
-def _with_line_ends(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    diff = unified_diff(old, new, name, f"b/{file}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in diff)

@@ -109,11 +109,7 @@ class SnarktankAdapter(RunnerAdapter):
         )
 
     def lessons(self, files: RunnerFiles) -> Iterator[Lesson]:
-        return distinct(
-            _with_outcome(lesson, plan)
-            for plan in _plans(files)
-            for lesson in progress_lessons(self.name, _log(plan, files), files.shown(plan.progress_path), plan.id)
-        )
+        return distinct(lesson for plan in _plans(files) for lesson in _lessons(plan, files))
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
         plan = next((plan for plan in _plans(files) if plan.id == loop.id and not plan.is_archived), None)
@@ -174,9 +170,10 @@ def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery |
     return Delivery(explanation=explanation, diff=diff) if diff else None
 
 
-def _with_outcome(lesson: Lesson, plan: _Plan) -> Lesson:
-    is_passed = any(story.passes for story in plan.stories if story.id == lesson.title)
-    return replace(lesson, outcome=Outcome.SUCCESS) if is_passed else lesson
+def _lessons(plan: _Plan, files: RunnerFiles) -> Iterator[Lesson]:
+    passed = {story.id for story in plan.stories if story.passes}
+    for lesson in progress_lessons("snarktank", _log(plan, files), files.shown(plan.progress_path), plan.id):
+        yield replace(lesson, outcome=Outcome.SUCCESS) if lesson.title in passed else lesson
 
 
 def _plans(files: RunnerFiles) -> Iterator[_Plan]:

@@ -91,7 +91,12 @@ class Folded(Struct, frozen=True, array_like=True, gc=False):
 def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int = MAX_BYTES_AT_ONCE) -> Folded:
     """Read about `most` bytes that were added to an open file; the state is another object if lines were added."""
     stamp = Stamp.of(os.fstat(descriptor))
-    if known is None or not _is_continued(descriptor, known, stamp):
+    if (
+        known is None
+        or known.stamp.inode != stamp.inode
+        or stamp.size < known.offset
+        or _hash(descriptor, known.head_size, known.offset) != known.head
+    ):  # another file, or a rewritten one
         known = Folded(stamp, state=fold.state())
     position = _Position(descriptor, fold, known, stamp.size)
     while position.read < most and position.offset + position.tail < stamp.size and position.advance():
@@ -157,13 +162,6 @@ class _Position:
                     self._fold.add(self.state, line)
                 except DAMAGE:
                     self.skipped += 1
-
-
-def _is_continued(descriptor: int, known: Folded, stamp: Stamp) -> bool:
-    """Return whether an open file begins with what was read."""
-    if known.stamp.inode != stamp.inode or stamp.size < known.offset:
-        return False
-    return _hash(descriptor, known.head_size, known.offset) == known.head
 
 
 def _hash(descriptor: int, head_size: int, offset: int) -> bytes:
