@@ -493,7 +493,7 @@ class ClaudeAdapter(SessionAdapter):
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        from core.sources.adapters.claude_memory import read_memories  # not needed for lists of loops
+        from core.sources.adapters.memories import read_memories  # not needed for lists of loops
 
         return read_memories(files, self._now)
 

@@ -41,8 +41,8 @@ from core.sources.liveness import State
 
 if TYPE_CHECKING:
     from core.records.reflections import Lesson
-    from core.sources.adapters.codex_memories import MemoryReader
     from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.memories import MemoryReader
     from core.sources.adapters.runner_files import Folded, RunnerFiles
 
 _MAX_CALLS: Final = 32  # commands without a result
@@ -593,7 +593,7 @@ class CodexAdapter(SessionAdapter):
         if (home := _home(files.folders)) is None:
             return ()
         if self._memories is None:
-            from core.sources.adapters.codex_memories import MemoryReader  # not needed for lists of loops
+            from core.sources.adapters.memories import MemoryReader  # not needed for lists of loops
 
             self._memories = MemoryReader()
         return self._memories.read(files, home)

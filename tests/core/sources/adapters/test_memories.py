@@ -15,7 +15,7 @@ from core.records.loops import Outcome
 from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters.claude import ClaudeAdapter
 from core.sources.adapters.codex import CodexAdapter
-from core.sources.adapters.codex_memories import parse_outcome
+from core.sources.adapters.memories import parse_outcome
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 from tests.e2e.play_claude import slug
 
