@@ -38,8 +38,16 @@ from core.records.times import parse_time
 from core.sources.ledger import DecisionLog
 from core.sources.liveness import Processes, system_processes
 from core.sources.loops import read_loop_details
-from core.sources.record_kinds import LISTED, Format, kind_of, load_order_of, loop_directory
-from core.sources.sweep import can_contain_records, newest_states, scan_path
+from core.sources.record_kinds import (
+    LISTED,
+    Format,
+    can_contain_records,
+    kind_of,
+    load_order_of,
+    loop_directory,
+    newest_states,
+    scan_path,
+)
 from core.trust.origins import Origins
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import msgspec
 from core.files.hash_chain import read_anchor
 from core.index.records import Kind, Reader
 from core.index.snapshot import FOREIGN, ORIGINS
-from core.sources.record_kinds import HOME_FOLDERS, is_text, kind_of
-from core.sources.sweep import ROOT_FOLDERS, FolderRow, FolderWalk
+from core.sources.record_kinds import HOME_FOLDERS, ROOT_FOLDERS, FolderRow, FolderWalk, is_text, kind_of
 
 if TYPE_CHECKING:
     from pathlib import (

@@ -25,8 +25,7 @@ from core.records.patterns import Maturity
 from core.sources import normalize
 from core.sources.ledger import FILE as LEDGER
 from core.sources.ledger import verify_ledger
-from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, kind_of
-from core.sources.sweep import can_contain_records
+from core.sources.record_kinds import ACTIONS, ESCALATION, FOLDER, METRICS, PATTERN_COPIES, can_contain_records, kind_of
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

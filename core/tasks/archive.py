@@ -30,8 +30,7 @@ from core.records.findings import Severity
 from core.records.times import iso, parse_time
 from core.sources.debug_sessions import join_escalations, read_escalation, read_sessions
 from core.sources.keys import normalize_keys
-from core.sources.record_kinds import ESCALATION, can_contain_sessions, kind_of
-from core.sources.sweep import can_contain_records, scan
+from core.sources.record_kinds import ESCALATION, can_contain_records, can_contain_sessions, kind_of, scan
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from statistics import median
 
-from core.sources.sweep import ROOT_FOLDERS, FolderWalk
+from core.sources.record_kinds import ROOT_FOLDERS, FolderWalk
 from tests.bench.measured import Measured, processor_seconds
 from tests.bench.place import Place, open_project
 from tests.bench.screen import Screen

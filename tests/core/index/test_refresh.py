@@ -32,7 +32,7 @@ from core.index.texts import load_texts
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.records.snapshot import Snapshot
-from core.sources.sweep import FolderWalk
+from core.sources.record_kinds import FolderWalk
 from tests.copying import copy_folder
 from tests.factories import record_calls
 from tests.hostile.tree import write_texts

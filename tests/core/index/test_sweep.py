@@ -20,7 +20,7 @@ from core.index import parse as parse_module
 from core.index.parse import FileParts, parse, parse_all
 from core.index.refresh import Index
 from core.index.sweep import sweep
-from core.sources.sweep import scan
+from core.sources.record_kinds import scan
 from tests.copying import copy_folder
 from tests.core.sources.test_sweep import CHANGES, LOOP, OTHER, make
 

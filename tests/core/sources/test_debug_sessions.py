@@ -24,8 +24,7 @@ from core.sources.debug_sessions import (
     read_sessions,
     split_location,
 )
-from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of
-from core.sources.sweep import scan_path
+from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of, scan_path
 
 PATH = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -33,14 +33,19 @@ from core.sources.record_kinds import (
     PATTERN_COPIES,
     PATTERNS,
     REGISTRY,
+    ROOT_FOLDERS,
+    FolderWalk,
     RecordKind,
+    can_contain_records,
     can_contain_sessions,
     kind_of,
     loop_directory,
     loop_home,
     loop_source,
+    newest_states,
+    scan,
+    scan_path,
 )
-from core.sources.sweep import ROOT_FOLDERS, FolderWalk, can_contain_records, newest_states, scan, scan_path
 
 TREES = Path(__file__).parents[2] / "trees"
 
