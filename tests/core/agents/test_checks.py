@@ -46,6 +46,12 @@ def test_the_hook_is_run_with_a_sample_event(desk: Desk, script: str, problem: s
     assert answer.problem.startswith(problem) and bool(answer.problem) == bool(problem)
 
 
+def test_a_hook_that_works_too_long_is_a_problem(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert try_hook("claude", "true", desk.project).problem == ""
+    monkeypatch.setattr("core.agents.checks.MAX_SECONDS", 0)
+    assert try_hook("claude", "true", desk.project).problem.startswith("works for ")
+
+
 def test_the_sample_event_is_a_session_start_that_records_nothing(desk: Desk) -> None:
     try_hook("cursor", "cat >event.json; echo $RALPHDECK_READONLY >readonly", desk.project)
     event = json.loads((desk.project / "event.json").read_text())
