@@ -148,7 +148,10 @@ def _from_parameters(file: str, params: Mapping[str, Any], project: str) -> Iter
         yield from parse_diff(diff, file)
         return
     edits = params.get("edits")
-    pairs = [*_pairs(params), *(pair for one in (edits if isinstance(edits, list) else ()) for pair in _pairs(one))]
+    pairs = [
+        *text_pairs(params),
+        *(pair for one in (edits if isinstance(edits, list) else ()) for pair in text_pairs(one)),
+    ]
     if pairs:
         yield from _from_pairs(file, pairs, project)
         return
@@ -158,7 +161,8 @@ def _from_parameters(file: str, params: Mapping[str, Any], project: str) -> Iter
         yield Hunk(file, 0, 1, lines)
 
 
-def _pairs(params: Any) -> Iterator[tuple[str, str]]:
+def text_pairs(params: Any) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new text in the parameters of an edit that names both."""
     for old, new in _PAIRS:
         if isinstance(params, Mapping) and isinstance(params.get(old), str) and isinstance(params.get(new), str):
             yield params[old], params[new]
@@ -274,7 +278,7 @@ def _lines(params: Mapping[str, str], action: Action) -> Iterator[str]:
     if diff:
         yield from diff.splitlines()
         return
-    changes = [(params[old], params[new]) for old, new in _PAIRS if old in params and new in params][:1]
+    changes = [*text_pairs(params)]
     changes += _edits(params.get(_EDITS, ""))
     writes = not _WRITING.isdisjoint((normalize.word(action.type), normalize.word(action.tool)))
     if not changes and writes and (content := action.param(*_CONTENTS)):

@@ -31,7 +31,16 @@ from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.retrieval.relevance import list_places
 from core.sources.adapters.command_output import parse_results
-from core.tasks.changes import Hunk, build_diff, compare_texts, edits_files, find_shell_hunks, parse_diff
+from core.tasks.changes import (
+    Hunk,
+    build_diff,
+    compare_texts,
+    edits_files,
+    find_shell_hunks,
+    has_diff_output,
+    parse_diff,
+    text_pairs,
+)
 from core.tasks.command_errors import find_command_errors
 from core.tasks.error_messages import generalize_message, is_test_file
 from core.tasks.log_summary import ActionCommand, parse_command, pick_error_line
@@ -43,12 +52,6 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = lazy_regex(r"\w+|[^\w\s]")
 _MAX_LINE: Final = 20_000  # line number up to which changes are followed
-_PAIRS: Final = (
-    ("old_string", "new_string"),
-    ("old_str", "new_str"),
-    ("old_text", "new_text"),
-    ("oldString", "newString"),
-)
 
 
 def find_net_changes(edits: Iterable[Action]) -> list[Hunk]:
@@ -57,8 +60,8 @@ def find_net_changes(edits: Iterable[Action]) -> list[Hunk]:
     for action in edits:
         for hunk in hunks_of(action):
             files.setdefault(hunk.file, _File(hunk.file)).add(hunk)
-        if not _has_diff(action):
-            for old, new in _pairs(action):
+        if not has_diff_output(action):
+            for old, new in text_pairs(dict(action.params)):
                 files.setdefault(action.target, _File(action.target)).replace(old, new)
     return [hunk for file in files.values() for hunk in file.net()]
 
@@ -80,23 +83,11 @@ def find_replacements(diff: str) -> frozenset[tuple[str, str]]:
 
 def hunks_of(action: Action) -> list[Hunk]:
     """Return the hunks in the output of an edit, or in its parameters if they are not pairs of texts."""
-    if _has_diff(action):
+    if has_diff_output(action):
         return parse_diff(action.output, action.target)
     if action.command and (found := find_shell_hunks(action.command)):
         return found
-    return [] if [*_pairs(action)] else parse_diff("\n".join(build_diff(action)), action.target)
-
-
-def _has_diff(action: Action) -> bool:
-    return action.output.startswith("--- ") and "\n@@ -" in action.output
-
-
-def _pairs(action: Action) -> Iterator[tuple[str, str]]:
-    params = dict(action.params)
-    for old, new in _PAIRS:
-        if old in params and new in params:
-            yield params[old], params[new]
-            return
+    return [] if [*text_pairs(dict(action.params))] else parse_diff("\n".join(build_diff(action)), action.target)
 
 
 class _File:

@@ -49,6 +49,27 @@ from tests.agent_lessons import CLOCK, make_agent_lesson
 from tests.core.questions.test_queue import offer, used
 from tests.factories import CURATION_NOW, NOW, make_error_pattern
 
+
+def view_of(snapshot: Snapshot, **more: Any) -> Any:
+    return SimpleNamespace(snapshot=snapshot, settings=Settings(), now=NOW, **more)
+
+
+class Desk:
+    """Extractor of these tests, with the verdicts that searches store."""
+
+    def __init__(self, stored: VerdictsInMemory | None = None) -> None:
+        self.stored = VerdictsInMemory() if stored is None else stored
+        self.is_prepared = False
+
+    def load(self) -> Steps[Any]:
+        yield
+        return self
+
+    def prepare_in_steps(self, view: object) -> Steps[None]:
+        self.is_prepared = True
+        yield
+
+
 FIRST_PATTERN, SECOND_PATTERN = make_error_pattern("one"), make_error_pattern("two")
 
 
@@ -67,20 +88,17 @@ def make_offer(loop_id: str, *lessons: Proposal) -> Extraction:
     return Extraction(source_id=loop_id, proposals=lessons or (make_draft(other, "fix it"),))
 
 
-class OfferDesk:
+class OfferDesk(Desk):
     """Loops that can be judged until nothing is left."""
 
     def __init__(self, loops: Mapping[str, Loop], *patterns: Pattern, stored: VerdictsInMemory | None = None) -> None:
-        self.stored = VerdictsInMemory() if stored is None else stored
+        super().__init__(stored)
         self.found = FoundOffers()
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=loops)
         self.asked: list[str] = []
         self.offering: set[str] = set()
         self.known: set[str] = set()
         """Loops whose lesson is in the registry."""
-
-    def prepare_in_steps(self, view: object) -> Steps[None]:
-        yield
 
     def extraction(self, loop_id: str, view: object) -> Extraction:
         self.asked.append(loop_id)
@@ -94,20 +112,16 @@ class OfferDesk:
 
     def search_all(self, *, is_idle: bool = False) -> None:
         """Judge until nothing is left."""
-        view: Any = SimpleNamespace(snapshot=self.snapshot, settings=Settings())
+        view = view_of(self.snapshot)
         most = MOST_JUDGED if is_idle else JUDGED_AT_ONCE
         for _ in range(100):
-            self.found = run_all(find_offers(view, self.found, self.stored, self._load, self.extraction, most))
+            self.found = run_all(find_offers(view, self.found, self.stored, self.load, self.extraction, most))
             if self.found.is_whole if is_idle else self.found.is_done:
                 return
         raise AssertionError("the search does not end")
 
     def change(self, *patterns: Pattern) -> None:
         self.snapshot = Snapshot(patterns={one.id: one for one in patterns}, loops=self.snapshot.loops)
-
-    def _load(self) -> Steps[Any]:
-        yield
-        return self
 
 
 def test_finished_loops_are_judged_once_and_a_refusal_offers_nothing() -> None:
@@ -304,11 +318,11 @@ def snapshot_of(*patterns: Pattern, **more: Any) -> Snapshot:
     return Snapshot(patterns={pattern.id: pattern for pattern in patterns}, **more)
 
 
-class RecurringDesk:
+class RecurringDesk(Desk):
     """Searches, each after what was found before, with the clusters that were drafted."""
 
     def __init__(self, stored: VerdictsInMemory | None = None, **offers: Extraction) -> None:
-        self.stored = VerdictsInMemory() if stored is None else stored
+        super().__init__(stored)
         self.offers = offers or {"recurring_1": offer("recurring-1", new=1)}
         self.found = RecurringLearnings()
         self.clusters: Sequence[Cluster] = [cluster(1)]
@@ -317,10 +331,9 @@ class RecurringDesk:
 
     def find(self, snapshot: Snapshot) -> list[str]:
         """Return the recurring learnings that are asked about."""
-        view: Any = SimpleNamespace(snapshot=snapshot, settings=Settings())
         self.drafted.clear()
         self.is_clustered = False
-        self.found = run_all(find_recurring(view, self.found, self.stored, self._load))
+        self.found = run_all(find_recurring(view_of(snapshot), self.found, self.stored, self.load))
         return [one.id for one, _ in self.found.found]
 
     def find_recurring_in_steps(self, snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
@@ -328,19 +341,11 @@ class RecurringDesk:
         yield
         return tuple(self.clusters)
 
-    def prepare_in_steps(self, view: object) -> Steps[bool]:
-        yield
-        return True
-
     def extract_cluster(self, cluster: Cluster, view: object) -> Extraction:
         self.drafted.append(cluster.id)
         if (name := cluster.id.replace("-", "_")) not in self.offers:
             raise Refused("gone")
         return self.offers[name]
-
-    def _load(self) -> Steps[Any]:
-        yield
-        return self
 
 
 def test_recurring_learnings_without_a_pattern_are_offered() -> None:
@@ -390,27 +395,21 @@ OTHER = make_agent_lesson("Squash the commits before a merge")
 SNAPSHOT = Snapshot(lessons={one.id: one for one in (LESSON, OTHER)})
 
 
-class LessonSearch:
+class LessonSearch(Desk):
     """A search with what it was asked to do."""
 
     def __init__(self, *joined: JoinedLesson) -> None:
+        super().__init__()
         self.joined = joined
         self.drafted: list[str] = []
-        self.is_prepared = False
 
     def find(self, snapshot: Snapshot = SNAPSHOT) -> list[str]:
         """Return the lessons that are found."""
-        view: Any = SimpleNamespace(snapshot=snapshot, settings=SETTINGS, now=NOW)
-        return [one.id for one, _ in run_all(find_lessons(view, self._load))]
+        return [one.id for one, _ in run_all(find_lessons(view_of(snapshot), self.load))]
 
     def find_lessons_in_steps(self, view: object) -> Steps[tuple[JoinedLesson, ...]]:
         yield
         return self.joined
-
-    def prepare_in_steps(self, view: object) -> Steps[bool]:
-        yield
-        self.is_prepared = True
-        return True
 
     def extract_lesson(self, joined: JoinedLesson, view: object) -> Extraction:
         assert self.is_prepared, "drafting one without its indexes takes long"
@@ -418,10 +417,6 @@ class LessonSearch:
         if "Squash" in joined.lesson.text:
             raise Refused("not this one")
         return offer(joined.id, new=1)
-
-    def _load(self) -> Steps[Any]:
-        yield
-        return self
 
 
 def test_it_finds_the_open_lessons_that_give_a_pattern() -> None:
@@ -475,7 +470,7 @@ class DuplicateDesk:
 
     def find(self) -> list[tuple[str, str]]:
         """Return the pairs of similar patterns."""
-        view: Any = SimpleNamespace(snapshot=self.texts.snapshot, texts=self.texts, settings=Settings())
+        view = view_of(self.texts.snapshot, texts=self.texts)
         self.found = run_all(find_duplicates(view, self.found, self.stored))
         return [(one, other) for one, other, _ in self.found.alike]
 
@@ -583,8 +578,7 @@ NARROW = make_error_pattern("p", error_pattern="ENOSPC", content_hash="v2")
 
 
 def find_broad(*patterns: Pattern, stored: VerdictsInMemory | None = None) -> dict[str, float]:
-    snapshot = Snapshot(patterns={one.id: one for one in patterns})
-    view: Any = SimpleNamespace(snapshot=snapshot, settings=Settings())
+    view = view_of(Snapshot(patterns={one.id: one for one in patterns}))
     return run_all(find_broad_triggers(view, VerdictsInMemory() if stored is None else stored))
 
 
@@ -631,8 +625,7 @@ class WeakenedSearch:
     def finish(self, *attempts: Attempt) -> list[str]:
         """Search; returns the attempts with a weakened test."""
         snapshot = Snapshot(attempts={one.id: one for one in attempts})
-        view: Any = SimpleNamespace(snapshot=snapshot, settings=Settings())
-        self.result = run_all(find_weakened_tests(view, self.result, self._load))
+        self.result = run_all(find_weakened_tests(view_of(snapshot), self.result, self._load))
         return [one.attempt_id for one in self.result.found]
 
     def _load(self) -> Steps[Any]:
@@ -671,8 +664,7 @@ def test_it_searches_only_the_newest_attempts() -> None:
 
 def find_unreconciled(snapshot: Snapshot) -> dict[str, Finding]:
     board = Scoreboard.build(snapshot, CURATION_NOW + timedelta(days=9), Settings())
-    view: Any = SimpleNamespace(snapshot=snapshot, board=board)
-    return run_all(find_wrong_counts(view))
+    return run_all(find_wrong_counts(view_of(snapshot, board=board)))
 
 
 def test_record_with_fewer_counts_than_evidence_is_unreconciled() -> None:
