@@ -706,7 +706,10 @@ def make_known_patterns(
 ) -> KnownPatterns:
     """What a project knows: these patterns and texts."""
     by_id = {pattern.id: pattern for pattern in patterns}
-    return KnownPatterns(by_id, Texts(Snapshot(patterns=by_id)).similarity, lambda: messages, lambda: tasks)
+    snapshot = Snapshot(patterns=by_id)
+    known = KnownPatterns(snapshot, Texts(snapshot).similarity)
+    known.messages, known.tasks = tuple(sorted({*messages})), tuple(sorted({*tasks}))
+    return known
 
 
 def parse_pattern_record(kind: PatternType, slug: str, record: dict[str, Any]) -> Pattern:

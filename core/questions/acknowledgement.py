@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
-from core.index import review_items as kinds
-from core.index.review_items import WeakenedTest
+from core.index.review_items import ESCALATION, WEAKENED, WeakenedTest
 from core.questions.answer import NOT_YET_DAYS, Answer, dismissal, not_now
 from core.records.decisions import ACKNOWLEDGE
 from core.records.episodes import Attempt
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from core.questions.asking import Asker
     from core.questions.offer import LoadExtractor
     from core.records.debug_sessions import DebugSession, Escalation
-
 
 WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes first.
 
@@ -43,7 +41,7 @@ def ask_escalations(asker: Asker) -> Iterator[ReviewItem]:
         file = visible_line(session.file_path, 80)
         is_stuck = at is None or now - at <= ASKS_FOR
         yield asker.item(
-            kinds.ESCALATION,
+            ESCALATION,
             session.id,
             question=f"Escalated{f' at {file}' if file else ''}: an agent asks for help. Have you seen it?",
             reason=f"escalated after {plural(len(session.executions), 'run')}{since}{called}; {stuck}",
@@ -75,7 +73,7 @@ def _stuck_text(session: DebugSession) -> str:
 
 def answer_acknowledgement(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which acknowledges, and no, which asks again tomorrow."""
-    about = f"{'the ' if item.kind == kinds.ESCALATION else ''}{visible_line(item.about, 120)}"
+    about = f"{'the ' if item.kind == ESCALATION else ''}{visible_line(item.about, 120)}"
     yield dismissal(item, "accept", ACKNOWLEDGE.word, f"{ACKNOWLEDGE.past} {about}")
     yield not_now(item, state, "not yet", NOT_YET_DAYS)
 
@@ -114,7 +112,7 @@ def ask_weakened_tests(asker: Asker) -> Iterator[ReviewItem]:
         files = visible_line(", ".join(one.files), 80) or "a test"
         by = f" by {visible_line(one.agent, 40)}" if one.agent else ""
         yield asker.item(
-            kinds.WEAKENED,
+            WEAKENED,
             one.task_id,
             question=f"{{}} was {one.change} to pass. Have you seen it?",
             name=f"A test of {visible_line(one.attempt_id, 80)}",

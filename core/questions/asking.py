@@ -17,12 +17,11 @@ from core.base.formatting import shorten_id
 from core.base.pattern_titles import pattern_title
 from core.base.settings import Settings
 from core.base.text import visible_line
-from core.index import review_items as kinds
-from core.index.review_items import EditedFile, HeldText, ReviewItem, WeakenedTest
+from core.index.review_items import KINDS, EditedFile, HeldText, ReviewItem, WeakenedTest
 from core.index.trials import PatternTrials, find_harmful
 from core.learning.assessment import describe_counts
 from core.learning.scoreboard import Scoreboard
-from core.questions.impact import WARNED_SHARE, PatternImpacts, good_enough, priority, weekly
+from core.questions.impact import PatternImpacts, good_enough, priority, weekly
 from core.records.anchors import AnchorChange
 from core.records.decisions import Author, CurationState, Decision, Verb
 from core.records.extractions import Extraction
@@ -33,20 +32,15 @@ from core.records.reflections import JoinedLesson
 from core.tasks.escalations import EscalatedSession, find_escalation
 
 if TYPE_CHECKING:
-    from core.records.snapshot import Snapshot
-
-if TYPE_CHECKING:
     from core.learning.inversion import Inversion
     from core.learning.scores import Ints
-
+    from core.records.snapshot import Snapshot
 
 Questions: TypeAlias = dict[tuple[str, str, str], tuple[tuple[object, ...], ReviewItem]]
 """Facts that a question was made from, and the question; by kind and IDs of patterns."""
 CHARS_PER_SECOND: Final = 20.0  # About 240 words a minute, as people read technical text with care.
 _SECONDS_EACH: Final = 6.0  # Seconds to read the headline of each further pattern that a question is about.
 _MOST_CHARS: Final = 4000  # Maximum number of characters of a text that are read before deciding.
-
-
 HOLDS: Final = timedelta(days=1)  # Time in which a decision answers further questions about the state of a pattern.
 _DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.QUARANTINE}
 
@@ -181,11 +175,7 @@ class Asker:
         return self.board.uses
 
     @cached_property
-    def _times(self) -> Ints:
-        return self.board.uses + self.board.injected_only
-
-    @cached_property
-    def stakes(self) -> PatternImpacts:
+    def impacts(self) -> PatternImpacts:
         """The impacts of all patterns; computed once."""
         return PatternImpacts.of(self.board, self.settings)
 
@@ -214,13 +204,15 @@ class Asker:
         """
         if subject in self.board:
             more.setdefault("evidence", self._uses.item(self.board.row(subject)))
-        place = self.given(subject) if place is None else place
+        if not name:
+            name = quoted_title(self.patterns[subject]) if subject in self.patterns else shorten_id(subject)
+        place = self.describe_uses(subject) if place is None else place
         chars = chars_of(self.patterns[subject]) if chars is None else chars
-        read = kinds.KINDS[kind].seconds + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
+        read = KINDS[kind].seconds + min(chars, _MOST_CHARS) / CHARS_PER_SECOND + further * _SECONDS_EACH
         return ReviewItem(
             kind=kind,
             subject=subject,
-            question=question.replace("{}", name or self._name(subject), 1),
+            question=question.replace("{}", name, 1),
             asks=question.replace("{}", this, 1),
             reason=f"{reason}; {place}" if place else reason,
             priority=priority(impact, read, self.settings),
@@ -229,40 +221,26 @@ class Asker:
             **more,
         )
 
-    def _name(self, subject: str) -> str:
-        pattern = self.patterns.get(subject)
-        return quoted_title(pattern) if pattern is not None else shorten_id(subject)
-
-    def held(self, pattern_id: str) -> float:
+    def current_impact(self, pattern_id: str) -> float:
         """Return the impact of a pattern in its present state, in failures a week."""
-        return float(self.stakes.held[self.board.row(pattern_id)])
+        return float(self.impacts.held[self.board.row(pattern_id)])
 
-    def unwarned(self, pattern_id: str) -> float:
-        """Return the impact of a pending inversion: no pattern or warning is injected."""
-        row, stakes = self.board.row(pattern_id), self.stakes
-        return float(stakes.uses[row] * (stakes.above[row] + WARNED_SHARE * stakes.unwarned[row]))
-
-    def either(self, pattern_id: str) -> float:
-        """Return the impact if the right state is unknown."""
-        row, stakes = self.board.row(pattern_id), self.stakes
-        return float(stakes.uses[row] * (stakes.below[row] + stakes.above[row]))
-
-    def unseen(self, pattern_id: str, *, is_withheld: bool) -> float:
+    def unjudged_impact(self, pattern_id: str, *, is_withheld: bool) -> float:
         """Return the impact of a text to which the pattern's evidence does not apply."""
-        below, above = self.stakes.unjudged
+        below, above = self.impacts.unjudged
         return self.uses(pattern_id) * (above if is_withheld else below)
 
-    def new(self, uses: float) -> float:
+    def new_text_impact(self, uses: float) -> float:
         """Return the impact of a new text that would have had `uses` (decayed) so far."""
         maturity = self.settings.maturity
         expected = weekly(np.array([uses * maturity.multiplier_candidate]), maturity.half_life_days)
-        return float(expected[0]) * self.stakes.unjudged[1]
+        return float(expected[0]) * self.impacts.unjudged[1]
 
     def uses(self, pattern_id: str) -> float:
         """Return the uses expected in a week if the pattern may be injected."""
-        return float(self.stakes.uses[self.board.row(pattern_id)])
+        return float(self.impacts.uses[self.board.row(pattern_id)])
 
-    def given(self, pattern_id: str) -> str:
+    def describe_uses(self, pattern_id: str) -> str:
         """Describe how often a pattern was injected, applied and seen."""
         return describe_counts(*self.counts(pattern_id), is_warning=self.is_warning(pattern_id))
 
@@ -274,10 +252,6 @@ class Asker:
     def results(self, pattern_id: str) -> int:
         """Return the number of uses of a pattern with a result."""
         return self._uses.item(self.board.row(pattern_id))
-
-    def times(self, pattern_id: str) -> int:
-        """Return the number of injections and uses of a pattern."""
-        return self._times.item(self.board.row(pattern_id))
 
     @cached_property
     def decided(self) -> dict[str, Verb]:
@@ -305,18 +279,12 @@ class Asker:
     def place(self, pattern_id: str) -> str:
         """Describe how often a pattern was given, and the rate from which loops should get it."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
-        return f"{self.given(pattern_id)}; the limit of the {rate} is {good_enough(self.settings):.0%}"
+        return f"{self.describe_uses(pattern_id)}; the limit of the {rate} is {good_enough(self.settings):.0%}"
 
     def is_warning(self, pattern_id: str) -> bool:
         """Whether the pattern is an anti-pattern, whose successes are right warnings."""
         pattern = self.patterns.get(pattern_id)
         return pattern is not None and pattern.type is PatternType.ANTI
-
-    def since(self, pattern_id: str, *, is_withheld: bool) -> tuple[float, str]:
-        """Return impact and position of a contradicted pin by the results since it alone."""
-        row = self.board.row(pattern_id)
-        below, above, _ = self.stakes.since_pin[row]
-        return float(self.stakes.uses[row]) * (above if is_withheld else below), self.place(pattern_id)
 
 
 def quoted_title(pattern: Pattern) -> str:

@@ -21,7 +21,7 @@ from core.base.negation import find_prohibition
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused
-from core.index import review_items as kinds
+from core.index.review_items import CONFLICT
 from core.questions.answer import Answer, no
 from core.questions.impact import UNSEEN_USES, WASTED_USE
 from core.records.decisions import CHOOSE, FINE, instruction_question_id
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from core.records.instructions import InstructionFile
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import Embeddings
-
 
 MAX_INSTRUCTIONS: Final = 6_000  # instructions that are compared; of more, the first ones
 _MAX_COMPARISONS: Final = 80_000  # of two instructions, in all
@@ -312,14 +311,14 @@ def ask_conflicts(asker: Asker) -> Iterator[ReviewItem]:
         if first.relation is Relation.CONTRADICTS:
             question, places = "{} contradict each other. Which one is right?", _name_places(pairs)
             texts = " and ".join(f"“{visible_line(each.text, 50)}”" for each in first.both)
-            reason, impact = f"{texts}: {one} contradicts {other}", asker.new(UNSEEN_USES * (1 + loaded))
+            reason, impact = f"{texts}: {one} contradicts {other}", asker.new_text_impact(UNSEEN_USES * (1 + loaded))
         else:
             kept, removed = choose_kept(first)
             what = "Drop the lesson?" if removed.pattern_id else f"Keep {visible_line(kept.file, 60)}?"
             question, places = f"{{}} say the same. {what}", _name_places(pairs)
             reason, impact = f"{one} repeats {other}", WASTED_USE * min(len(pairs), _MOST_LINES) / _MOST_LINES
         yield asker.item(
-            kinds.CONFLICT,
+            CONFLICT,
             first.id,
             question=question,
             name=places,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from core.base.text import Matcher, plural, visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused
-from core.index import review_items as kinds
+from core.index.review_items import BROAD, BURST, HARMFUL, SELDOM, UNRECONCILED
 from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.learning.bursts import format_burst, format_source
 from core.learning.evidence import UseCounts
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.questions.asking import Asker
     from core.records.patterns import Pattern
-
 
 _KIND: Final = "broad"
 
@@ -86,15 +85,15 @@ def ask_broad(asker: Asker) -> Iterator[ReviewItem]:
         if pattern is None or pattern_id not in asker.board:
             continue
         row = asker.board.row(pattern_id)
-        if asker.stakes.is_withheld[row] or asker.curation.approves(pattern_id, pattern.content_hash):
+        if asker.impacts.is_withheld[row] or asker.curation.approves(pattern_id, pattern.content_hash):
             continue
         yield asker.item(
-            kinds.BROAD,
+            BROAD,
             pattern_id,
             question="The trigger of {} matches nearly everything. Hold it back?",
             reason=f"{visible_line(pattern.error_pattern or pattern.task_pattern, 80)} matches "
             f"{share:.0%} of common messages",
-            impact=WASTED_USE * share * asker.uses(pattern_id) + asker.held(pattern_id),
+            impact=WASTED_USE * share * asker.uses(pattern_id) + asker.current_impact(pattern_id),
         )
 
 
@@ -144,12 +143,12 @@ def ask_wrong_counts(asker: Asker) -> Iterator[ReviewItem]:
         pattern = asker.patterns.get(pattern_id)
         if pattern is not None and pattern_id in asker.board:
             make = partial(_make_wrong_counts, asker, pattern_id, doubt)
-            yield asker.ask(kinds.UNRECONCILED, pattern_id, make, doubt, impact=asker.held(pattern_id))
+            yield asker.ask(UNRECONCILED, pattern_id, make, doubt, impact=asker.current_impact(pattern_id))
 
 
 def _make_wrong_counts(asker: Asker, pattern_id: str, doubt: Finding) -> ReviewItem:
     return asker.item(
-        kinds.UNRECONCILED,
+        UNRECONCILED,
         pattern_id,
         question="Recorded counts of {} contradict its results. Leave them?",
         reason=visible_line(doubt.message, 160),
@@ -179,7 +178,7 @@ DROPPED: Final = "given often, and seldom followed"
 def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about lessons of which most sessions that were given them did something else."""
     board = asker.board
-    rows = np.flatnonzero((board.injected_only >= MIN_JUDGED) & ~asker.stakes.is_withheld)
+    rows = np.flatnonzero((board.injected_only >= MIN_JUDGED) & ~asker.impacts.is_withheld)
     for row in rows[np.argsort(-board.injected_only[rows], kind="stable")][:_MOST_TRIED].tolist():
         pattern_id = board.ids[row]
         if pattern_id not in asker.patterns:
@@ -188,7 +187,7 @@ def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
         if is_seldom(counts, asker.settings.interval_level):
             impact = WASTED_USE * (1 - counts.followed / counts.judged) * asker.uses(pattern_id)
             make = partial(_make_seldom_followed, asker, pattern_id, counts)
-            yield asker.ask(kinds.SELDOM, pattern_id, make, counts, impact=impact)
+            yield asker.ask(SELDOM, pattern_id, make, counts, impact=impact)
 
 
 def is_seldom(counts: FollowCounts, level: float) -> bool:
@@ -202,7 +201,7 @@ def _make_seldom_followed(asker: Asker, pattern_id: str, counts: FollowCounts) -
     entry = asker.patterns[pattern_id], asker.board.assessment(pattern_id)
     tokens = count_entry_tokens(entry, asker.settings.injection)
     return asker.item(
-        kinds.SELDOM,
+        SELDOM,
         pattern_id,
         question="Agents seldom follow {}. Drop it?",
         reason=counts.text,
@@ -223,10 +222,10 @@ def answer_seldom_followed(item: ReviewItem, state: ProjectState) -> Iterator[An
 def ask_harmful(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about lessons with which work goes worse, in tasks for which chance decided."""
     for one in asker.records.harmful:
-        if one.pattern_id not in asker.board or asker.stakes.is_withheld[asker.board.row(one.pattern_id)]:
+        if one.pattern_id not in asker.board or asker.impacts.is_withheld[asker.board.row(one.pattern_id)]:
             continue
         yield asker.item(
-            kinds.HARMFUL,
+            HARMFUL,
             one.pattern_id,
             question="An experiment shows that {} hurts. Stop giving it?",
             reason=f"decided by chance, {one.counts}: {one.interval}",
@@ -244,21 +243,23 @@ def answer_harmful(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
 
 def ask_bursts(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about suspicious reports, which do not count until a person decides."""
+    uses, below, above = asker.impacts.uses, asker.impacts.below, asker.impacts.above
     for burst in asker.board.bursts:
         count = len(burst.patterns)
+        rows = [asker.board.row(id) for id in burst.patterns if id in asker.board]
         question = f"{{}} blamed {plural(count, 'lesson')} at once. Ignore its reports?"
         if burst.is_of_member:
             results = plural(burst.successes + burst.failures, "unconfirmed result")
             question = f"{{}} sent {results}. Ignore them?"
         yield asker.item(
-            kinds.BURST,
+            BURST,
             burst.source,
             question=question,
             name=format_source(burst.source),
             this="A member" if burst.is_of_member else "A session",
             reason=format_burst(burst),
             place="",
-            impact=sum(asker.either(id) for id in burst.patterns if id in asker.board) / 2,
+            impact=float(sum(uses[row] * (below[row] + above[row]) for row in rows)) / 2,  # either state may be right
             chars=0,
             further=count,
             burst=burst,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from core.base.text import visible_line
 from core.decisions import commands
-from core.index import review_items as kinds
+from core.index.review_items import DUPLICATE
 from core.index.verdicts import StoredVerdicts, read_in_steps, write_in_steps
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.asking import Asker, chars_of, quoted_title
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from core.base.steps import Steps
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-
 
 _MOST_COMPARED: Final = 20_000
 """Largest registry that is searched for duplicates; a larger one would take many seconds."""
@@ -79,14 +78,14 @@ def find_duplicates(view: ProjectState, before: Duplicates, stored: StoredVerdic
 def ask_duplicates(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about duplicates; for each pattern only the most similar pair at a time."""
     asked: set[str] = set()
-    quarantined = asker.board.quarantined
+    quarantined, times = asker.board.quarantined, asker.board.uses + asker.board.injected_only
 
     def is_registered(pattern_id: str) -> bool:
         pattern = asker.patterns.get(pattern_id)
         return pattern is not None and pattern.is_registered and pattern_id in asker.board
 
     def order(pattern_id: str) -> tuple[bool, int, str]:
-        return bool(quarantined[asker.board.row(pattern_id)]), -asker.times(pattern_id), pattern_id
+        return bool(quarantined[asker.board.row(pattern_id)]), -times.item(asker.board.row(pattern_id)), pattern_id
 
     for one, other, similarity in asker.found.alike:
         if one in asked or other in asked or not (is_registered(one) and is_registered(other)):
@@ -95,7 +94,7 @@ def ask_duplicates(asker: Asker) -> Iterator[ReviewItem]:
         asked |= {target, merged}
         uses = asker.results(target) + asker.results(merged)
         yield asker.ask(
-            kinds.DUPLICATE,
+            DUPLICATE,
             target,
             partial(_duplicate, asker, target, merged, similarity, uses),
             *(asker.patterns[merged], asker.counts(merged), similarity, uses),
@@ -106,13 +105,13 @@ def ask_duplicates(asker: Asker) -> Iterator[ReviewItem]:
 
 def _duplicate(asker: Asker, target: str, merged: str, similarity: float, uses: int) -> ReviewItem:
     return asker.item(
-        kinds.DUPLICATE,
+        DUPLICATE,
         target,
         question="Are {} the same lesson?",
         name=f"{quoted_title(asker.patterns[target])} and {quoted_title(asker.patterns[merged])}",
         this="these two",
         reason=f"{cap_similarity(similarity):.0%} similar",
-        place=f"{asker.given(target)}; the other one: {asker.given(merged)}",
+        place=f"{asker.describe_uses(target)}; the other one: {asker.describe_uses(merged)}",
         chars=chars_of(asker.patterns[target]) + chars_of(asker.patterns[merged]),
         other=merged,
         similarity=similarity,

@@ -13,7 +13,6 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.files.managed_text import text_digest
-from core.index import review_items as kinds
 from core.index.anchors import find_doubtful, find_stale
 from core.index.compiled import (
     KEEP,
@@ -29,7 +28,7 @@ from core.index.compiled import (
     render_target,
     select_lessons,
 )
-from core.index.review_items import EditedFile
+from core.index.review_items import EDITED, EditedFile
 from core.questions.answer import Answer, no, yes
 from core.records.decisions import edited_file_question_id
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from core.questions.asking import Asker
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-
 
 _MAX_DIFF: Final = 200  # lines
 _MAX_PLACES: Final = 2000  # characters of a text in which the place of an edit is looked for
@@ -185,7 +183,7 @@ def ask_edited(asker: Asker) -> Iterator[ReviewItem]:
         path = visible_line(one.path, 120)
         counts = [f"{sign}{sum(line[:1] == sign for line in one.diff.split(chr(10))[2:])}" for sign in "+-"]
         yield asker.item(
-            kinds.EDITED,
+            EDITED,
             one.path,
             question="Someone edited the lessons in {}. Take the edit over?",
             name=path,

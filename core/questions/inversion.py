@@ -12,8 +12,9 @@ import numpy as np
 from core.base.formatting import format_day
 from core.base.text import plural
 from core.decisions import commands
-from core.index import review_items as kinds
+from core.index.review_items import INVERSION
 from core.questions.answer import Answer, no, yes
+from core.questions.impact import WARNED_SHARE
 from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
 
@@ -46,7 +47,7 @@ class WarningEdits:
 
 def ask_inversions(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about patterns that fail often enough to become anti-patterns."""
-    board, settings = asker.board, asker.settings
+    board, settings, impacts = asker.board, asker.settings, asker.impacts
     for row in np.flatnonzero(board.inversion_due).tolist():
         pattern_id = board.ids[row]
         if pattern_id not in asker.patterns:
@@ -63,13 +64,15 @@ def ask_inversions(asker: Asker) -> Iterator[ReviewItem]:
             again = f"; rejected on {format_day(verdict.at)}, {plural(more, 'further failure')} since"
         make = partial(
             asker.item,
-            kinds.INVERSION,
+            INVERSION,
             pattern_id,
             question=f"{failures} of {plural(total, 'use')} of {{}} failed. Warn agents of it instead?",
             reason=f"{failures} of {plural(total, 'use')} failed{again}",
         )
-        impact, propose = asker.unwarned(pattern_id), partial(board.proposal, pattern_id)
-        yield asker.ask(kinds.INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
+        # While the question is open, neither the pattern nor a warning of it is injected.
+        impact = float(impacts.uses[row] * (impacts.above[row] + WARNED_SHARE * impacts.unwarned[row]))
+        propose = partial(board.proposal, pattern_id)
+        yield asker.ask(INVERSION, pattern_id, make, failures, total, again, impact=impact, propose=propose)
 
 
 def answer_inversion(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:

@@ -25,7 +25,7 @@ from core.base.user_folders import cache_folder
 from core.base.user_settings import read_user_settings, user_settings_file
 from core.files.user_command import CommandFailed, run_user_command
 from core.files.user_files import read_tables
-from core.index import review_items as kinds
+from core.index.review_items import HELD, QUARANTINE
 from core.records.patterns import Severity, Suspicion
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def held_text_of(item: ReviewItem, view: ProjectState) -> JudgedText | None:
     """Return the text that a question asks to approve or release; None if it asks something else."""
     if item.held_text is not None:
         return _judged_text("reflection", item.held_text.text, scan_text(item.held_text.text))
-    if item.kind in (kinds.HELD, kinds.QUARANTINE) and item.subject in view.board:
+    if item.kind in (HELD, QUARANTINE) and item.subject in view.board:
         return _judged_text("pattern", _text_of(view.pattern(item.subject)), view.board.suspicions(item.subject))
     return None
 

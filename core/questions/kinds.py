@@ -12,8 +12,32 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from core.base.text import plural
 from core.decisions import commands
 from core.decisions.rules import find_approved_pattern
-from core.index import review_items as kinds
-from core.index.review_items import BEST
+from core.index.review_items import (
+    BEST,
+    BORDERLINE,
+    BROAD,
+    BURST,
+    CONFLICT,
+    CONTRADICTED,
+    DUPLICATE,
+    EDITED,
+    ESCALATION,
+    EXTRACTED,
+    HARMFUL,
+    HELD,
+    INVERSION,
+    LESSON,
+    OFFER,
+    PROPOSAL,
+    QUARANTINE,
+    RECURRING,
+    RENAMED,
+    SELDOM,
+    STALE,
+    STALE_PIN,
+    UNRECONCILED,
+    WEAKENED,
+)
 from core.questions.acknowledgement import (
     answer_acknowledgement,
     ask_escalations,
@@ -127,20 +151,20 @@ def _instruction_records(view: ProjectState) -> tuple[object, ...]:
 
 # Of one pattern, the first rows ask about its state or text; `ask_borderline` leaves out those that they ask about.
 TABLE: Final = (
-    QuestionKind((kinds.INVERSION,), ask_inversions, answer_inversion),
-    QuestionKind((kinds.CONTRADICTED, kinds.STALE_PIN), ask_pins, answer_pin),
+    QuestionKind((INVERSION,), ask_inversions, answer_inversion),
+    QuestionKind((CONTRADICTED, STALE_PIN), ask_pins, answer_pin),
     QuestionKind(
-        (kinds.EXTRACTED, kinds.QUARANTINE, kinds.HELD),
+        (EXTRACTED, QUARANTINE, HELD),
         ask_new_texts,
         answer_new_text,
         Search("held", _held_records, lambda view, tools: find_held_texts(view)),
     ),
-    QuestionKind((kinds.HARMFUL,), ask_harmful, answer_harmful),
-    QuestionKind((kinds.BORDERLINE,), ask_borderline, answer_borderline),
-    QuestionKind((kinds.PROPOSAL,), ask_proposals, answer_proposal),
-    QuestionKind((kinds.BURST,), ask_bursts, answer_burst),
+    QuestionKind((HARMFUL,), ask_harmful, answer_harmful),
+    QuestionKind((BORDERLINE,), ask_borderline, answer_borderline),
+    QuestionKind((PROPOSAL,), ask_proposals, answer_proposal),
+    QuestionKind((BURST,), ask_bursts, answer_burst),
     QuestionKind(
-        (kinds.DUPLICATE,),
+        (DUPLICATE,),
         ask_duplicates,
         answer_duplicate,
         Search(
@@ -150,7 +174,7 @@ TABLE: Final = (
         ),
     ),
     QuestionKind(
-        (kinds.OFFER,),
+        (OFFER,),
         ask_offers,
         answer_offer,
         Search(
@@ -160,7 +184,7 @@ TABLE: Final = (
         ),
     ),
     QuestionKind(
-        (kinds.RECURRING,),
+        (RECURRING,),
         ask_recurring,
         answer_offer,
         Search(
@@ -170,7 +194,7 @@ TABLE: Final = (
         ),
     ),
     QuestionKind(
-        (kinds.LESSON,),
+        (LESSON,),
         ask_lessons,
         answer_lesson,
         Search(
@@ -181,7 +205,7 @@ TABLE: Final = (
         ),
     ),
     QuestionKind(
-        (kinds.BROAD,),
+        (BROAD,),
         ask_broad,
         answer_broad,
         Search(
@@ -190,15 +214,15 @@ TABLE: Final = (
             lambda view, tools: find_broad_triggers(view, tools.stored),
         ),
     ),
-    QuestionKind((kinds.SELDOM,), ask_seldom_followed, answer_seldom_followed),
+    QuestionKind((SELDOM,), ask_seldom_followed, answer_seldom_followed),
     QuestionKind(
-        (kinds.UNRECONCILED,),
+        (UNRECONCILED,),
         ask_wrong_counts,
         answer_wrong_counts,
         Search("unreconciled", lambda view: (view.board.evidence,), lambda view, tools: find_wrong_counts(view)),
     ),
     QuestionKind(
-        (kinds.STALE, kinds.RENAMED),
+        (STALE, RENAMED),
         ask_stale,
         answer_stale,
         Search(
@@ -208,7 +232,7 @@ TABLE: Final = (
         ),
     ),
     QuestionKind(
-        (kinds.WEAKENED,),
+        (WEAKENED,),
         ask_weakened_tests,
         answer_acknowledgement,
         Search(
@@ -217,14 +241,14 @@ TABLE: Final = (
             lambda view, tools: find_weakened_tests(view, tools.before, tools.load),
         ),
     ),
-    QuestionKind((kinds.EDITED,), ask_edited, answer_edited),
+    QuestionKind((EDITED,), ask_edited, answer_edited),
     QuestionKind(
-        (kinds.CONFLICT,),
+        (CONFLICT,),
         ask_conflicts,
         answer_conflict,
         Search("pairs", _instruction_records, lambda view, tools: find_conflicts(view)),
     ),
-    QuestionKind((kinds.ESCALATION,), ask_escalations, answer_acknowledgement),
+    QuestionKind((ESCALATION,), ask_escalations, answer_acknowledgement),
 )
 _ROW_OF: Final = {name: row for row in TABLE for name in row.names}
 
@@ -266,25 +290,25 @@ def _row_answers(item: ReviewItem, group: QuestionGroup) -> Iterator[Answer]:
 
 def _pattern_decisions(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield decisions on the pattern that `accept` and `reject` do not already make."""
-    if not item.is_about_pattern or item.kind == kinds.DUPLICATE:
+    if not item.is_about_pattern or item.kind == DUPLICATE:
         return
     id, assessment = item.subject, state.assessment(item.subject)
-    is_doubtful = item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN)
+    is_doubtful = item.kind in (CONTRADICTED, STALE_PIN)
     pinned = assessment.pin.state if is_doubtful and assessment.pin is not None else None
     if pinned is not Maturity.PROVEN:
-        yield promotion(id, state, is_asked=item.kind == kinds.BORDERLINE)
-    is_proposed = item.kind == kinds.HARMFUL or any(one.is_removed for one in item.anchors)  # another answer does that
+        yield promotion(id, state, is_asked=item.kind == BORDERLINE)
+    is_proposed = item.kind == HARMFUL or any(one.is_removed for one in item.anchors)  # another answer does that
     if pinned is not Maturity.DEPRECATED and not is_proposed:
         yield decision(commands.Deprecate(id), "no agent gets it until reset", state)
     if not is_doubtful:
         yield decision(commands.Reset(id), reset_effect(assessment), state)
-    if item.kind == kinds.STALE_PIN:
+    if item.kind == STALE_PIN:
         effect = "restores the approved text, for which the decision was made"
         why_not = "" if find_approved_pattern(state, id) is not None else "the approved text was not stored"
         yield Answer("restore_text", VERBS[Verb.EDIT].word, effect, commands.RestoreText(id), why_not=why_not)
-    if item.kind != kinds.BROAD:  # there it is the proposal
+    if item.kind != BROAD:  # there it is the proposal
         yield decision(commands.Quarantine(id), "no agent gets it until released", state)
-    if item.kind not in (kinds.QUARANTINE, kinds.HELD, kinds.EXTRACTED):  # there `reject` archives
+    if item.kind not in (QUARANTINE, HELD, EXTRACTED):  # there `reject` archives
         yield decision(commands.Archive(id), "archived: no agent gets it", state)
 
 

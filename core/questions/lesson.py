@@ -13,7 +13,7 @@ from core.base.formatting import shorten_id
 from core.base.scanning.messages import describe_danger
 from core.base.text import plural, visible_line
 from core.decisions import commands
-from core.index import review_items as kinds
+from core.index.review_items import LESSON
 from core.questions.answer import Answer, no, reject_lesson, yes
 from core.questions.impact import UNSEEN_USES
 from core.questions.offer import chars_offered, offer_text
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from core.questions.offer import LoadExtractor
     from core.records.extractions import Extraction
     from core.records.reflections import JoinedLesson
-
 
 MOST_LESSONS: Final = 20  # Maximum number of lessons that are asked about at a time.
 _MOST_TRIED: Final = 200  # Lessons from which patterns are drafted in one search.
@@ -100,14 +99,14 @@ def ask_lessons(asker: Asker) -> Iterator[ReviewItem]:
         cited = f", cited {plural(joined.uses, 'time')}" if joined.uses else ""
         loaded = ", loaded by the agent" if joined.is_loaded else ""
         yield asker.item(
-            kinds.LESSON,
+            LESSON,
             joined.id,
             question="Make {} a lesson for all agents?",
             name=f"the note “{visible_line(lesson.text, 80)}”",
             this="this note of an agent",
             reason="; ".join(filter(None, parts)),
             place=f"in {plural(len(joined.places), 'place')}{loaded}{cited}",
-            impact=asker.new(UNSEEN_USES * (weight + top * joined.is_contradicted)),
+            impact=asker.new_text_impact(UNSEEN_USES * (weight + top * joined.is_contradicted)),
             chars=len(lesson.text) + len(lesson.why) + chars_offered(offer),
             offer=offer,
             lesson=joined,

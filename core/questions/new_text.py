@@ -18,9 +18,8 @@ from core.base.scanning.rules import FOREIGN_SCRIPT
 from core.base.scanning.scan import count_marks, scan_text
 from core.base.text import plural, visible_line
 from core.decisions import commands
-from core.index import review_items as kinds
 from core.index.contexts import held_reflections_in_steps
-from core.index.review_items import HeldText
+from core.index.review_items import EXTRACTED, HELD, QUARANTINE, HeldText
 from core.questions.answer import Answer, dismissal, new_text, yes
 from core.questions.context_recipients import list_recipients
 from core.records.decisions import APPROVE, VERBS, Verb
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from core.questions.asking import Asker
     from core.records.decisions import UnreviewedText
     from core.records.patterns import Pattern, Suspicion
-
 
 EXACTLY: Final = "agents may get exactly this text"  # effect of an approval
 SUSPECTED: Final = 2.0  # Factor on the impact of texts with scan results, which may do harm beyond failing.
@@ -94,7 +92,7 @@ def ask_new_texts(asker: Asker) -> Iterator[ReviewItem]:
     """
     for item in (*_ask_arrivals(asker), *_ask_suspected(asker)):
         # A text that was released is asked about again if later rules find more in it.
-        if item.kind != kinds.QUARANTINE or asker.decided.get(item.subject) is not Verb.QUARANTINE:
+        if item.kind != QUARANTINE or asker.decided.get(item.subject) is not Verb.QUARANTINE:
             yield item
     yield from _ask_held_reflections(asker)
 
@@ -108,8 +106,8 @@ def _ask_suspected(asker: Asker) -> Iterator[ReviewItem]:
         waits = arrival is not None and arrival.needs_review(pattern.content_hash)
         if not board.held[row] and (waits or not board.blocked[row]):
             continue
-        kind = kinds.HELD if board.held[row] else kinds.QUARANTINE
-        impact = SUSPECTED * asker.unseen(pattern.id, is_withheld=True)
+        kind = HELD if board.held[row] else QUARANTINE
+        impact = SUSPECTED * asker.unjudged_impact(pattern.id, is_withheld=True)
         suspicions = board.suspicions(pattern.id)
         make = partial(_suspected, asker, kind, pattern, suspicions)
         yield asker.ask(kind, pattern.id, make, suspicions, impact=impact)
@@ -117,7 +115,7 @@ def _ask_suspected(asker: Asker) -> Iterator[ReviewItem]:
 
 def _suspected(asker: Asker, kind: str, pattern: Pattern, suspicions: Sequence[Suspicion]) -> ReviewItem:
     question, place = "May agents get {}?", "no agent gets it unless you say yes, with a reason"
-    if kind == kinds.HELD:
+    if kind == HELD:
         question, place = _held_question(suspicions), "no agent gets it until you say yes"
     reason = f"this text {describe_suspicions(suspicions)}"
     return asker.item(kind, pattern.id, question=question, reason=reason, place=place, risk=count_marks(suspicions))
@@ -136,14 +134,14 @@ def _ask_held_reflections(asker: Asker) -> Iterator[ReviewItem]:
             continue
         readers = plural(len(held.readers), "running session or last task", "running sessions and last tasks")
         yield asker.item(
-            kinds.HELD,
+            HELD,
             held.id,
             question=_held_question(held.marks),
             name=f"the reflection {visible_line(held.id, 80)}",
             this="this reflection",
             reason=f"this text {held.does}",
             place=f"{readers} would get it; no agent gets it until you say yes",
-            impact=SUSPECTED * asker.new(float(len(held.readers))),
+            impact=SUSPECTED * asker.new_text_impact(float(len(held.readers))),
             chars=len(held.text),
             held_text=held,
             risk=count_marks(held.marks),
@@ -169,11 +167,11 @@ def _ask_arrivals(asker: Asker) -> Iterator[ReviewItem]:
         row = board.row(pattern_id)
         if board.held[row]:
             continue  # asked about as a held text
-        kind, question, place = kinds.EXTRACTED, "Keep {}?", None
-        is_withheld = bool(asker.stakes.is_withheld[row])
+        kind, question, place = EXTRACTED, "Keep {}?", None
+        is_withheld = bool(asker.impacts.is_withheld[row])
         if board.quarantined[row]:
             kind, question, place = (
-                kinds.QUARANTINE,
+                QUARANTINE,
                 "An agent proposes {}. May agents get it?" if arrival.kind == "proposal" else "May agents get {}?",
                 "no agent gets it until you say yes",
             )
@@ -181,7 +179,7 @@ def _ask_arrivals(asker: Asker) -> Iterator[ReviewItem]:
         elif arrival.blocks:
             continue
         suspicions = board.suspicions(pattern_id)
-        impact = (SUSPECTED if suspicions else 1.0) * asker.unseen(pattern_id, is_withheld=is_withheld)
+        impact = (SUSPECTED if suspicions else 1.0) * asker.unjudged_impact(pattern_id, is_withheld=is_withheld)
         make = partial(_arrival, asker, kind, pattern, arrival, question, place)
         yield asker.ask(kind, pattern_id, make, arrival, suspicions, impact=impact)
 
@@ -195,7 +193,7 @@ def _arrival(
     reason += f": {visible_line(arrival.reason, 120)}" if arrival.reason and not is_found else ""
     suspicions = asker.board.suspicions(pattern.id)
     reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
-    risk = count_marks(suspicions) if kind == kinds.QUARANTINE else ()
+    risk = count_marks(suspicions) if kind == QUARANTINE else ()
     return asker.item(kind, pattern.id, question=question, reason=reason, place=place, risk=risk)
 
 
@@ -203,9 +201,9 @@ def answer_new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which accepts the text, and no, which archives a pattern or leaves a reflection out."""
     if item.held_text is None:
         words = {
-            kinds.HELD: (APPROVE.word, EXACTLY),
-            kinds.QUARANTINE: (VERBS[Verb.RELEASE].word, "agents may get it"),
-            kinds.EXTRACTED: (APPROVE.word, "it stays, and may become proven"),
+            HELD: (APPROVE.word, EXACTLY),
+            QUARANTINE: (VERBS[Verb.RELEASE].word, "agents may get it"),
+            EXTRACTED: (APPROVE.word, "it stays, and may become proven"),
         }
         yield from new_text(item, state, *words[item.kind])
         return

@@ -21,7 +21,7 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_day
 from core.base.text import plural, visible_line
 from core.decisions import commands
-from core.index import review_items as kinds
+from core.index.review_items import OFFER, RECURRING
 from core.index.verdicts import StoredVerdicts, digest_of, read_in_steps, read_verdicts, write_in_steps, write_verdicts
 from core.questions.answer import Answer, dismissal, yes
 from core.questions.asking import JoinedOffer, RecurringLearning
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from core.questions.extraction.extractor import Extractor
     from core.questions.extraction.learnings import Cluster
     from core.records.snapshot import Snapshot
-
 
 JUDGED_AT_ONCE: Final = 20  # Last finished loops that each search judges, and the most that one judges.
 MOST_JUDGED: Final = 200  # Last finished loops that are judged when idle, and whose verdicts are used.
@@ -227,13 +226,13 @@ def ask_offers(asker: Asker) -> Iterator[ReviewItem]:
         count = plural(len(offer.new), "lesson") if offer.new else plural(len(offer.merges), "further use")
         also = f"; {plural(len(others), 'other session')} offered the same" if others else ""
         yield asker.item(
-            kinds.OFFER,
+            OFFER,
             source_id,
             question=f"{count} found in {{}}. Keep {'it' if len(offer.new) == 1 else 'them'}?",
             this="this session",
             reason=f"{offer_text(offer)}{also}",
             place="",
-            impact=asker.new(_expected_uses(joined)),
+            impact=asker.new_text_impact(_expected_uses(joined)),
             chars=chars_offered(offer),
             further=len(offer.new) - 1,
             offer=offer,
@@ -258,7 +257,7 @@ def chars_offered(offer: Extraction) -> int:
 def answer_offer(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield yes, which adds the lessons of a loop or of a recurring learning, and no."""
     assert item.offer is not None
-    label = VERBS[Verb.EXTRACT].word if item.kind == kinds.OFFER else "create"
+    label = VERBS[Verb.EXTRACT].word if item.kind == OFFER else "create"
     yield yes(label, f"adds {offer_text(item.offer)}", commands.Extract(item.subject, expected=item.offer))
     summary = f"nothing is extracted from {visible_line(item.subject, 80)}"
     yield dismissal(item, "reject", "never", summary, "nothing is added")
@@ -382,14 +381,14 @@ def ask_recurring(asker: Asker) -> Iterator[ReviewItem]:
         sources = plural(learning.sources, "session")
         last = f", last on {format_day(max(known))}" if known else ""
         yield asker.item(
-            kinds.RECURRING,
+            RECURRING,
             learning.id,
             question=f"{sources} reported {{}}. Make it a lesson?",
             name=f"“{learning.text}”",
             this="the same",
             reason="no lesson contains it",
             place=f"reported {plural(len(learning.times), 'time')}{last}",
-            impact=asker.new(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
+            impact=asker.new_text_impact(float(np.exp2(-np.array(ages, np.float64) / half_life).sum())),
             chars=learning.chars + chars_offered(offer),
             offer=offer,
             evidence=len(learning.times),

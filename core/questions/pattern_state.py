@@ -14,7 +14,7 @@ from core.base.formatting import format_day
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused
-from core.index import review_items as kinds
+from core.index.review_items import BORDERLINE, CONTRADICTED, STALE_PIN
 from core.learning.maturity import STATES, state_codes
 from core.questions.answer import REJECTED, SNOOZE_DAYS, Answer, dismissal, no, not_now, promotion, reset_effect, yes
 from core.questions.impact import net
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from core.learning.scores import Flags, Floats, Ints
     from core.questions.asking import Asker
     from core.records.decisions import Pin
-
 
 CONFIRMED: Final = "confirmed in review"  # Default reason to deprecate a pattern again.
 _NOUNS: Final = {Maturity.PROVEN: "promotion", Maturity.DEPRECATED: "deprecation"}
@@ -43,15 +42,15 @@ def ask_pins(asker: Asker) -> Iterator[ReviewItem]:
         row = board.row(pattern_id)
         is_deprecated = pin.state is Maturity.DEPRECATED
         if board.pin_stale[row]:
-            impact = asker.unseen(pattern_id, is_withheld=is_deprecated)
-            yield asker.ask(
-                kinds.STALE_PIN, pattern_id, partial(_stale_pin, asker, pattern_id, pin), pin, impact=impact
-            )
+            impact = asker.unjudged_impact(pattern_id, is_withheld=is_deprecated)
+            yield asker.ask(STALE_PIN, pattern_id, partial(_stale_pin, asker, pattern_id, pin), pin, impact=impact)
         elif board.contradicted[row]:
-            impact, place = asker.since(pattern_id, is_withheld=is_deprecated)
+            below, above, _ = asker.impacts.since_pin[row]  # by the results since the decision alone
+            impact = float(asker.impacts.uses[row]) * (above if is_deprecated else below)
+            place = asker.place(pattern_id)
             facts = pin, asker.board.results_since_pin(pattern_id), place
             make = partial(_contradicted, asker, pattern_id, *facts)
-            yield asker.ask(kinds.CONTRADICTED, pattern_id, make, *facts, impact=impact)
+            yield asker.ask(CONTRADICTED, pattern_id, make, *facts, impact=impact)
 
 
 def _decided(pin: Pin) -> str:
@@ -60,7 +59,7 @@ def _decided(pin: Pin) -> str:
 
 def _stale_pin(asker: Asker, pattern_id: str, pin: Pin) -> ReviewItem:
     return asker.item(
-        kinds.STALE_PIN,
+        STALE_PIN,
         pattern_id,
         question=f"The text of {{}} has changed since. Keep it {pin.verb}?"
         if pin.state in _NOUNS
@@ -78,7 +77,7 @@ def _contradicted(asker: Asker, pattern_id: str, pin: Pin, results: tuple[int, i
     since = f"the warning was {word} in {against} of {good + bad}" if is_warning else uses
     noun = _NOUNS.get(pin.state, "decision")
     return asker.item(
-        kinds.CONTRADICTED,
+        CONTRADICTED,
         pattern_id,
         question=f"{visible_line(pin.by, 40)} {pin.verb} {{}}; {uses} since. Undo the {noun}?",
         this="it",
@@ -90,9 +89,9 @@ def _contradicted(asker: Asker, pattern_id: str, pin: Pin, results: tuple[int, i
 def answer_pin(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
     """Yield answers that remove and keep a pin; `accept` is what the question asks."""
     assessment = state.assessment(item.subject)
-    why = "its text has changed" if item.kind == kinds.STALE_PIN else "later evidence contradicts it"
+    why = "its text has changed" if item.kind == STALE_PIN else "later evidence contradicts it"
     can_keep = assessment.pin is not None and assessment.pin.state is not Maturity.ESTABLISHED
-    asks_to_keep = item.kind == kinds.STALE_PIN and can_keep
+    asks_to_keep = item.kind == STALE_PIN and can_keep
     action = "reject" if asks_to_keep else "accept"
     reset = Answer(action, VERBS[Verb.RESET].word, reset_effect(assessment), commands.Reset(item.subject, reason=why))
     if not can_keep:
@@ -121,7 +120,7 @@ def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about unpinned states that may change or be wrong, if that is worth the time and no other question does."""
     if not asker.patterns:
         return
-    board, settings, stakes = asker.board, asker.settings, asker.stakes
+    board, settings, impacts = asker.board, asker.settings, asker.impacts
     maturity, now = settings.maturity, board.computed_codes
     later = board.rescored(board.now + timedelta(days=settings.review.soon_days))
     undecided: Flags = ~(board.pinned | board.quarantined | board.inversion_pending) & (board.uses > 0)
@@ -129,17 +128,17 @@ def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
     undecided[board.rows_of(id for id in others if id in board)] = False
     rows = np.flatnonzero(undecided)
     for count in (_FIRST_TRIED, len(rows)):
-        tried = _highest(rows, stakes.held, count)
+        tried = _highest(rows, impacts.held, count)
         helpful, harmful = board.helpful[tried], board.harmful[tried]
         turned = (
             state_codes(helpful + 1.0, harmful, maturity),
             state_codes(helpful, harmful + 1.0, maturity),
             state_codes(later.helpful[tried], later.harmful[tried], maturity),
         )
-        wrong = np.where(stakes.is_withheld[tried], 1.0 - stakes.chance[tried], stakes.chance[tried])
+        wrong = np.where(impacts.is_withheld[tried], 1.0 - impacts.chance[tried], impacts.chance[tried])
         on_border = (wrong >= settings.review.doubt) | np.any([codes != now[tried] for codes in turned], axis=0)
         places = np.flatnonzero(on_border)
-        places = places[np.argsort(-stakes.held[tried[places]], kind="stable")[:MOST_BORDERLINE]]
+        places = places[np.argsort(-impacts.held[tried[places]], kind="stable")[:MOST_BORDERLINE]]
         if len(places) == MOST_BORDERLINE or len(tried) == len(rows):
             break
     for place in places.tolist():
@@ -148,12 +147,12 @@ def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
         pattern = asker.patterns.get(pattern_id)
         if pattern is None or pattern.copy_folder:
             continue
-        if stakes.is_withheld[row] and STATES[now[row]] is not Maturity.DEPRECATED:
+        if impacts.is_withheld[row] and STATES[now[row]] is not Maturity.DEPRECATED:
             continue  # withheld for its low rate: only a promotion could change that
         states = tuple(STATES[codes[place]] for codes in (now[tried], *turned))
-        facts = bool(stakes.is_withheld[row]), _results_text(asker, row), states, asker.place(pattern_id)
+        facts = bool(impacts.is_withheld[row]), _results_text(asker, row), states, asker.place(pattern_id)
         make = partial(_borderline, asker, pattern_id, *facts)
-        item = asker.ask(kinds.BORDERLINE, pattern_id, make, *facts, impact=float(stakes.held[row]))
+        item = asker.ask(BORDERLINE, pattern_id, make, *facts, impact=float(impacts.held[row]))
         if net(item.impact, item.seconds, settings) > 0:
             yield item
 
@@ -162,7 +161,7 @@ def _borderline(
     asker: Asker, pattern_id: str, is_withheld: bool, results: str, states: Sequence[Maturity], place: str
 ) -> ReviewItem:
     return asker.item(
-        kinds.BORDERLINE,
+        BORDERLINE,
         pattern_id,
         question="Let agents have {} again?" if is_withheld else "Keep giving {} to agents?",
         reason=f"{states[0]}, {results}{_border(asker, pattern_id, *states)}",

@@ -17,7 +17,7 @@ from core.decisions.commands import PatternCommand
 from core.decisions.proposals import decode_command
 from core.decisions.rules import why_refused
 from core.decisions.undo import describe_act
-from core.index import review_items as kinds
+from core.index.review_items import PROPOSAL
 from core.questions.answer import Answer, dismissal, yes
 from core.records.decisions import REJECT, VERBS, Verb
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from core.index.review_items import ReviewItem
     from core.questions.asking import Asker
     from core.records.decisions import Decision, ProposedDecision
-
 
 _NAMED: Final = 3  # Number of records that a question names.
 _APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}
@@ -51,7 +50,7 @@ def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
         reason += f" (“{visible_line(command.text, 300)}”)" if isinstance(command, commands.Note) else ""
         reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
         yield asker.item(
-            kinds.PROPOSAL,
+            PROPOSAL,
             one.pattern_id or one.id,
             question=f"{by} proposes a note on {{}}. Add it?"
             if isinstance(command, commands.Note)
@@ -60,7 +59,7 @@ def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
             this=this,
             reason=reason,
             place="",
-            impact=asker.unseen(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
+            impact=asker.unjudged_impact(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
             chars=None if one.pattern_id else len(one.reason),
             proposed=one,
         )

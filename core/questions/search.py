@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Embeddings
 
-
 ROOMS: Final = ("questions",)
 """Rooms, besides those of the index, that decide what the searches find."""
 _ORDER: Final = (

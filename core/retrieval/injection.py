@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from core.retrieval.embeddings import Floats
     from core.retrieval.relevance import Relevance
 
-
 NOTHING_IN_COMMON: Final = "nothing in common with the task"  # reason for a pattern that does not resemble it
 HELD_OUT: Final = "held out by chance for this task"  # reason of a pattern that the experiment holds out
 LIST_ALL_UP_TO: Final = 1000  # number of patterns up to which every omitted pattern is listed

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     _Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of tasks, and rows of their patterns in an index
 
-
 MAX_TASKS: Final = 2000  # tasks of the newest loops in which a pattern worked
 MAX_PER_PATTERN: Final = 8  # newest different tasks of one pattern
 

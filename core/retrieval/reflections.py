@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from core.base.settings import InjectionSettings
     from core.records.snapshot import Snapshot
 
-
 _NUMBER: Final = "#"  # precedes the number of a key learning in its ID; IDs of reflections contain none
 _MEMORY: Final = "memory/"  # prefix of the source of all key learnings of a task of the cross-task memory
 _BY_STATUS: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Outcome.FAILURE}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from core.retrieval.reflections import LearningMatch
     from core.retrieval.task import TaskProfile
 
-
 _SEPARATOR: Final = "::"
 _PARAMETERS: Final = re.compile(r"\[.{0,200}\]$")
 MAX_PLACE: Final = 200  # characters of a place

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.signedinteger]
     Hashes = NDArray[np.uint32]  # shape (texts, `BANDS`)
 
-
 MAX_CHARS: Final = 2000  # characters of a text that are compared
 
 _MAX_DISPLAYED: Final = 0.99

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from core.base.settings import ExtractionSettings
     from core.records.extractions import Material, Proposal
 
-
 _MAX_STEPS: Final = 20
 _MAX_BENEFITS: Final = 3
 _MIN_SEQUENCE: Final = 2  # steps that are worth a pattern beside that of a fix

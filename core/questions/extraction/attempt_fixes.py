@@ -49,7 +49,6 @@ from core.tasks.reasons import describe_hunks, find_reason, join_sentences, spli
 if TYPE_CHECKING:
     from core.records.extractions import LoggedAttempt
 
-
 _TOKEN: Final = lazy_regex(r"\w+|[^\w\s]")
 _MAX_LINE: Final = 20_000  # line number up to which changes are followed
 
@@ -230,7 +229,7 @@ def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
     return [fix for fix in _find_changes(logged, root) if not fix.weakening]
 
 
-def find_weakened_tests(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
+def find_weakening_changes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
     """Return the changes of an attempt after which a test passed because it checks less."""
     return [fix for fix in _find_changes(logged, root) if fix.weakening]
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from core.records.episodes import Action
     from core.tasks.changes import Hunk
 
-
 MAX_TOLERANCE: Final = 0.01  # largest tolerance of a comparison that is not weaker than an exact one
 _MAX_LINE: Final = 1_000
 _SKIP: Final = lazy_regex(

@@ -6,9 +6,8 @@ See docs/extraction.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
     from core.index.similarity import SimilarityIndex
     from core.records.snapshot import Snapshot
     from core.sources.patterns import ArchivedPattern
-
 
 MAX_PROPOSALS: Final = 50  # maximum number of proposals of one type per loop; each is compared with all others
 _SLUGS: Final = {"add_null_check": "null-check", "add_import": "missing-import"}
@@ -413,43 +411,40 @@ def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
     return tuple(found)
 
 
-@dataclass(eq=False)
 class KnownPatterns:
-    """The patterns, errors and tasks of a project, collected on first use."""
+    """The patterns, errors and tasks of a project, collected on first use.
 
-    patterns: Mapping[str, Pattern]  # by ID
-    similar: SimilarityIndex
-    _messages: Callable[[], Iterable[str]] = tuple
-    _tasks: Callable[[], Iterable[str]] = tuple
-    results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0)  # returns successes and failures of a pattern
-    _archived: Callable[[], Iterable[ArchivedPattern]] = tuple
-    _shares: dict[str, float] = field(default_factory=dict)
+    `results` returns the successes and failures of a pattern, `archived` reads the archived patterns.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         snapshot: Snapshot,
         similar: SimilarityIndex,
         results: Callable[[str], tuple[int, int]] = lambda _id: (0, 0),
         archived: Callable[[], Iterable[ArchivedPattern]] = tuple,
-    ) -> KnownPatterns:
-        messages, tasks = partial(_messages, snapshot), partial(_tasks, snapshot)
-        return cls(snapshot.patterns, similar, messages, tasks, results, archived)
+    ) -> None:
+        self.patterns = snapshot.patterns
+        self.similar = similar
+        self.results = results
+        self._snapshot = snapshot
+        self._archived = archived
+        self._shares: dict[str, float] = {}
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Known error messages, without duplicates."""
-        return run_all(_deduplicate(self._messages()))
+        return run_all(_deduplicate(_messages(self._snapshot)))
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Descriptions of loops and tasks, without duplicates."""
-        return run_all(_deduplicate(self._tasks()))
+        return run_all(_deduplicate(_tasks(self._snapshot)))
 
     def prepare_in_steps(self) -> Steps[None]:
         """Collect everything step by step."""
-        self.messages = yield from _deduplicate(self._messages())
-        self.tasks = yield from _deduplicate(self._tasks())
+        self.messages = yield from _deduplicate(_messages(self._snapshot))
+        self.tasks = yield from _deduplicate(_tasks(self._snapshot))
         self.of_loop = yield from group_in_steps(self._of_loops())
         self.archived_of_loop = yield from group_in_steps(self._archived_of_loops())
         self.of_message = yield from group_in_steps(self._of_messages())

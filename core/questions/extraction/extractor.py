@@ -19,7 +19,7 @@ from core.base.text import visible_line
 from core.index.review_items import WeakenedTest
 from core.index.verdicts import StoredVerdicts, VerdictsInMemory
 from core.questions.extraction.approaches import adds_steps, has_steps
-from core.questions.extraction.attempt_fixes import find_weakened_tests
+from core.questions.extraction.attempt_fixes import find_weakening_changes
 from core.questions.extraction.engine import KnownPatterns, extract, fits, has_common_place
 from core.questions.extraction.fix_kinds import has_partial_holes, has_reason
 from core.questions.extraction.learnings import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from core.records.loops import Loop, LoopDetails
     from core.records.reflections import JoinedLesson
     from core.records.snapshot import Snapshot
-
 
 MAX_JUDGED: Final = 200  # maximum number of recurring learnings that are checked for a candidate, those of most loops
 
@@ -180,7 +179,7 @@ class Extractor:
                 words=fix.description,
                 agent=attempt.agent,
             )
-            for fix in find_weakened_tests(logged, str(self._project.project))
+            for fix in find_weakening_changes(logged, str(self._project.project))
         )
 
     def prepare_in_steps(self, view: ProjectState) -> Steps[None]:
@@ -199,7 +198,7 @@ class Extractor:
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = KnownPatterns.of(
+            known = KnownPatterns(
                 view.snapshot, view.similarity, view.board.results, lambda: read_archives(self._project)[0]
             )
             self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from core.records.extractions import Material
     from core.records.reflections import Reflection
 
-
 _MAX_REASONS: Final = 3
 _VAGUE: Final = frozenset({"AssertionError", "Other"})  # types of errors that may only show the effect of another one
 

@@ -32,7 +32,6 @@ from core.tasks.error_messages import is_test_file
 if TYPE_CHECKING:
     from core.questions.extraction.recorded_work import Window
 
-
 _MAX_TEXT: Final = 2_000
 _PROGRAM_NAMES: Final = """\
 alembic bun bundle cargo chmod composer curl deno docker dotnet eslint flake8 git go gofmt golangci-lint gradle hatch

@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
     from core.retrieval.similarity import TextPool
 
-
 CLUSTER_ID: Final = "recurring-"  # prefix of cluster IDs
 MIN_WORDS: Final = 3  # shorter learnings, such as "tests failed", are similar by chance
 _KIND, _KEY = "learnings", "groups"  # of the stored groups

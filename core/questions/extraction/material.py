@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.snapshot import Snapshot
 
-
 _CONTROL: Final = re.compile(
     r"---\s?RALPH_STATUS\s?---(?s:.){0,4000}?---\s?END_RALPH_STATUS\s?---"
     r"|<(?P<tag>promise|ralph|command-name|command-message)\b[^<>]{0,80}>[^<]{0,500}(?:</(?P=tag)\s{0,9}>|\Z)"

@@ -582,12 +582,18 @@ def find_broad(*patterns: Pattern, stored: VerdictsInMemory | None = None) -> di
     return run_all(find_broad_triggers(view, VerdictsInMemory() if stored is None else stored))
 
 
-@pytest.mark.parametrize(
-    ("trigger", "share"),
-    [(".*", 1.0), (r"[Ee]rror|the|a", 1.0), (r"TypeError: Cannot read", 1 / 20), (r"(a+)+$", 0.0), ("(", 3 / 20)],
-)
-def test_trigger_is_matched_against_common_messages(trigger: str, share: float) -> None:
-    assert trigger_match_share(make_error_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06)
+def test_trigger_is_matched_against_common_messages() -> None:
+    for trigger, share in [
+        (".*", 1.0),
+        (r"[Ee]rror|the|a", 1.0),
+        (r"TypeError: Cannot read", 1 / 20),
+        (r"(a+)+$", 0.0),
+        ("(", 3 / 20),
+    ]:
+        assert trigger_match_share(make_error_pattern("p", error_pattern=trigger)) == pytest.approx(share, abs=0.06), (
+            trigger,
+            share,
+        )
 
 
 def test_a_trigger_that_matches_most_common_messages_is_found_until_its_text_changes() -> None:

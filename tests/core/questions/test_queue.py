@@ -158,9 +158,8 @@ def test_patterns_with_most_uses_and_failures_come_first() -> None:
     assert all(0 <= item.priority <= 1 for item in items)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "asked"),
-    [
+def test_decided_inversion_leaves_the_queue_until_further_failures() -> None:
+    for verdict, asked in [
         (InversionVerdict(verdict="accepted", at=CURATION_NOW), False),
         (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=5), False),
         (InversionVerdict(verdict="rejected", at=CURATION_NOW, failures=3), False),
@@ -170,19 +169,17 @@ def test_patterns_with_most_uses_and_failures_come_first() -> None:
         (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=8), False),
         (InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=7), True),
         (InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1), beyond=7), True),
-    ],
-)
-def test_decided_inversion_leaves_the_queue_until_further_failures(verdict: InversionVerdict, asked: bool) -> None:
-    curation = CurationState(inversions={"p": verdict})
-    items = queue([make_error_pattern("p")], used("p", "++-----"), curation)
-    assert bool(items) is asked
-    # A board that is older than the verdict does not ask either.
-    board = Scoreboard.build(
-        Snapshot(patterns={"p": make_error_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
-    )
-    assert bool(review_queue(records({"p": make_error_pattern("p")}, board, curation))) is asked
-    if asked and verdict.verdict == "rejected":
-        assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason
+    ]:
+        curation = CurationState(inversions={"p": verdict})
+        items = queue([make_error_pattern("p")], used("p", "++-----"), curation)
+        assert bool(items) is asked, (verdict, asked)
+        # A board that is older than the verdict does not ask either.
+        board = Scoreboard.build(
+            Snapshot(patterns={"p": make_error_pattern("p")}, events=tuple(used("p", "++-----"))), LATER, SETTINGS
+        )
+        assert bool(review_queue(records({"p": make_error_pattern("p")}, board, curation))) is asked, (verdict, asked)
+        if asked and verdict.verdict == "rejected":
+            assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason, (verdict, asked)
 
 
 def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
@@ -201,14 +198,14 @@ def test_text_from_files_is_shown_without_control_characters() -> None:
     assert "\x1b" not in item.question + item.reason
 
 
-@pytest.mark.parametrize(("kind", "came"), [("import", "imported"), ("quarantine", "quarantined")])
-def test_unreviewed_text_is_asked_about_until_released(kind: str, came: str) -> None:
-    (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
-    assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p")
-    assert item.reason == f"{came} by alice on 3 May 2026: odd; no agent gets it until you say yes"
-    curation = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
-    assert queue([make_error_pattern("p")], [], curation) == ()
-    assert queue([make_error_pattern("p", content_hash="v2")], [], curation)[0].kind == "quarantine"
+def test_unreviewed_text_is_asked_about_until_released() -> None:
+    for kind, came in [("import", "imported"), ("quarantine", "quarantined")]:
+        (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
+        assert (item.kind, item.subject, item.question_key) == ("quarantine", "p", "p"), (kind, came)
+        assert item.reason == f"{came} by alice on 3 May 2026: odd; no agent gets it until you say yes", (kind, came)
+        curation = CurationState(arrivals={"p": arrival(kind, reviewed=frozenset({"v1"}))})
+        assert queue([make_error_pattern("p")], [], curation) == (), (kind, came)
+        assert queue([make_error_pattern("p", content_hash="v2")], [], curation)[0].kind == "quarantine", (kind, came)
 
 
 def test_impact_of_unattended_extractions_grows_with_injections() -> None:
@@ -239,17 +236,14 @@ def test_duplicate_question_needs_two_registered_patterns() -> None:
     assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
 
 
-@pytest.mark.parametrize(
-    ("found", "reason"),
-    [
+def test_offer_lists_what_can_be_extracted() -> None:
+    for found, reason in [
         (offer("l", new=3, refused=1), "3 new lessons"),
         (offer("l", new=1, merges=2), "1 new lesson, 2 further uses of known lessons"),
         (offer("l", merges=1), "1 further use of known lessons"),
-    ],
-)
-def test_offer_lists_what_can_be_extracted(found: Extraction, reason: str) -> None:
-    (item,) = queue([], [], offers={"l": found})
-    assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", reason, found)
+    ]:
+        (item,) = queue([], [], offers={"l": found})
+        assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", reason, found), (found, reason)
 
 
 def test_empty_offer_gives_no_question() -> None:
@@ -338,33 +332,30 @@ def decided(verb: Verb, minutes: float = 5, by: str = "alice", **before: Any) ->
     return Decision(id="d1", at=at, by=by, verb=verb, subject="good", before=before)
 
 
-@pytest.mark.parametrize(
-    ("decision", "is_asked"),
-    [
+def test_a_text_that_the_reviewer_held_back_is_not_asked_about_for_a_day() -> None:
+    for decision, is_asked in [
         (decided(Verb.QUARANTINE), False),
         (decided(Verb.QUARANTINE, minutes=25 * 60), True),
         (decided(Verb.QUARANTINE, by="agent:claude"), True),
         (decided(Verb.QUARANTINE, by="bob"), True),
         (decided(Verb.QUARANTINE, content_hash="before the edit"), True),
-    ],
-)
-def test_a_text_that_the_reviewer_held_back_is_not_asked_about_for_a_day(decision: Decision, is_asked: bool) -> None:
-    pattern = make_error_pattern("good")
-    curation = CurationState(arrivals={"good": arrival("quarantine")})
-    board = Scoreboard.build(Snapshot(patterns={"good": pattern}, curation=curation), LATER, SETTINGS)
-    found = review_queue(records({"good": pattern}, board, curation, decisions=[decision], reviewer="alice"))
-    assert bool(found) == is_asked
+    ]:
+        pattern = make_error_pattern("good")
+        curation = CurationState(arrivals={"good": arrival("quarantine")})
+        board = Scoreboard.build(Snapshot(patterns={"good": pattern}, curation=curation), LATER, SETTINGS)
+        found = review_queue(records({"good": pattern}, board, curation, decisions=[decision], reviewer="alice"))
+        assert bool(found) == is_asked, (decision, is_asked)
 
 
-@pytest.mark.parametrize(("failures", "is_asked"), [(5, False), (4, True)])
-def test_a_reset_answers_the_question_about_the_state_until_a_new_result(failures: int, is_asked: bool) -> None:
-    patterns = {"good": make_error_pattern("good")}
-    events = tuple(used("good", "++-" * 5, CURATION_NOW - timedelta(days=1)))
-    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
-    assert [one.kind for one in review_queue(records(patterns, board))] == ["borderline"]
-    decision = decided(Verb.RESET, successes=10, failures=failures)
-    found = review_queue(records(patterns, board, decisions=[decision], reviewer="alice"))
-    assert bool(found) == is_asked
+def test_a_reset_answers_the_question_about_the_state_until_a_new_result() -> None:
+    for failures, is_asked in [(5, False), (4, True)]:
+        patterns = {"good": make_error_pattern("good")}
+        events = tuple(used("good", "++-" * 5, CURATION_NOW - timedelta(days=1)))
+        board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
+        assert [one.kind for one in review_queue(records(patterns, board))] == ["borderline"], (failures, is_asked)
+        decision = decided(Verb.RESET, successes=10, failures=failures)
+        found = review_queue(records(patterns, board, decisions=[decision], reviewer="alice"))
+        assert bool(found) == is_asked, (failures, is_asked)
 
 
 def test_escalation_without_details_is_asked_about() -> None:
@@ -573,12 +564,12 @@ def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
     return board, PatternImpacts.of(board, SETTINGS)
 
 
-@pytest.mark.parametrize("truth", ["most good, few bad", "good or bad", "anything"])
-def test_impact_order_prevents_more_failures_than_simple_orders(truth: str) -> None:
-    found = {name: values[0] for name, values in spared(TRUTHS[truth], 600, range(3), (20,)).items()}
-    ours, hindsight = found.pop("ours"), found.pop("hindsight")
-    assert ours >= 1.5 * max(found.values())
-    assert ours <= hindsight
+def test_impact_order_prevents_more_failures_than_simple_orders() -> None:
+    for truth in ["most good, few bad", "good or bad", "anything"]:
+        found = {name: values[0] for name, values in spared(TRUTHS[truth], 600, range(3), (20,)).items()}
+        ours, hindsight = found.pop("ours"), found.pop("hindsight")
+        assert ours >= 1.5 * max(found.values()), truth
+        assert ours <= hindsight, truth
 
 
 def test_impact_grows_with_uses_and_uncertainty() -> None:

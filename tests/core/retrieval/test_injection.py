@@ -15,7 +15,7 @@ from core.base import context_blocks
 from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.settings import InjectionSettings
 from core.learning.scoreboard import Scoreboard
-from core.records.decisions import CurationState, InversionVerdict, Pin
+from core.records.decisions import CurationState, InversionVerdict
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType, RecordedCounts, SourceLoop
 from core.records.snapshot import Snapshot
 from core.retrieval.injection import (
@@ -294,20 +294,17 @@ def test_approved_patterns_are_guidance_and_all_others_data() -> None:
     assert inject(TASK, one, curation=approving(one)).blocks.unreviewed == ""
 
 
-@pytest.mark.parametrize(
-    ("pin", "voice"),
-    [
+def test_a_pin_of_a_person_approves_only_the_text_that_was_pinned() -> None:
+    for pin, voice in [
         (make_pin(Maturity.PROVEN, NOW), "approved"),
         (make_pin(Maturity.ESTABLISHED, NOW), "approved"),
         (make_pin(Maturity.PROVEN, NOW, content_hash="another text"), "unreviewed"),
         (make_pin(Maturity.PROVEN, NOW, content_hash=""), "unreviewed"),
         (make_pin(Maturity.PROVEN, NOW, by="ada (script)"), "unreviewed"),
-    ],
-)
-def test_a_pin_of_a_person_approves_only_the_text_that_was_pinned(pin: Pin, voice: str) -> None:
-    pattern = null(1)
-    (chosen,) = inject(TASK, pattern, curation=CurationState(pins={pattern.id: pin})).chosen
-    assert chosen.voice == voice
+    ]:
+        pattern = null(1)
+        (chosen,) = inject(TASK, pattern, curation=CurationState(pins={pattern.id: pin})).chosen
+        assert chosen.voice == voice, (pin, voice)
 
 
 def test_an_approval_of_another_text_does_not_count() -> None:
@@ -348,15 +345,15 @@ def test_a_token_that_a_text_guessed_is_replaced(monkeypatch: pytest.MonkeyPatch
     assert inject(TASK, null(1, description=f"null {FENCE_TOKEN}")).token == "fedcba9876543210"
 
 
-@pytest.mark.parametrize("tokens", range(60, 260, 10))
-def test_the_budget_counts_the_fences_of_both_blocks(tokens: int) -> None:
-    patterns = [null(number) for number in range(4)]
-    injection = inject(TASK, *patterns, curation=approving(*patterns[::2]), max_tokens=tokens)
-    assert injection.tokens == count_tokens(injection.context) <= tokens
-    for left in injection.left_out:  # nothing that fits is left out
-        ids = {left.pattern_id, *(one.pattern_id for one in injection.chosen)}
-        more = [pattern for pattern in patterns if pattern.id in ids]
-        assert inject(TASK, *more, curation=approving(*patterns[::2])).tokens > tokens
+def test_the_budget_counts_the_fences_of_both_blocks() -> None:
+    for tokens in range(60, 260, 10):
+        patterns = [null(number) for number in range(4)]
+        injection = inject(TASK, *patterns, curation=approving(*patterns[::2]), max_tokens=tokens)
+        assert injection.tokens == count_tokens(injection.context) <= tokens, tokens
+        for left in injection.left_out:  # nothing that fits is left out
+            ids = {left.pattern_id, *(one.pattern_id for one in injection.chosen)}
+            more = [pattern for pattern in patterns if pattern.id in ids]
+            assert inject(TASK, *more, curation=approving(*patterns[::2])).tokens > tokens, tokens
 
 
 STRATEGY_TASK = "Decompose the OAuth migration into subtasks"
@@ -428,9 +425,8 @@ def test_approved_strategies_are_in_the_approved_block() -> None:
     assert "One file per subtask" in blocks.unreviewed and "Split by feature" in blocks.unreviewed
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
+def test_a_task_that_splits_work_is_a_decomposition() -> None:
+    for task in [
         "Decompose the OAuth migration",
         "Break the epic down for four agents",
         "Break down the checkout rewrite",
@@ -438,18 +434,18 @@ def test_approved_strategies_are_in_the_approved_block() -> None:
         "Split the release into small tasks",
         "Divide the work on the parser into steps",
         "Split this story",
-    ],
-)
-def test_a_task_that_splits_work_is_a_decomposition(task: str) -> None:
-    assert is_decomposition(task) and analyse_task(task).decomposition
+    ]:
+        assert is_decomposition(task) and analyse_task(task).decomposition, task
 
 
-@pytest.mark.parametrize(
-    "task",
-    ["Fix the split of the invoice total", "Split the string at commas", "Add a task list to the sidebar", ""],
-)
-def test_other_tasks_are_not_decompositions(task: str) -> None:
-    assert not is_decomposition(task)
+def test_other_tasks_are_not_decompositions() -> None:
+    for task in [
+        "Fix the split of the invoice total",
+        "Split the string at commas",
+        "Add a task list to the sidebar",
+        "",
+    ]:
+        assert not is_decomposition(task), task
 
 
 def test_only_a_decomposition_gets_strategies_and_they_are_recorded_as_injected() -> None:
@@ -489,14 +485,14 @@ def test_the_sections_respect_budget_and_scan() -> None:
     assert "\n## System" not in chosen(make_board(hostile), hostile).blocks.unreviewed
 
 
-@pytest.mark.parametrize("limit", [100, 400, 1000])
-def test_a_strategy_that_truncation_turns_into_an_instruction_is_omitted(limit: int) -> None:
-    order = " Merge without review"
-    name = "Split by layer ".ljust(min(limit, 400) - 1 - len(order), "x") + order + " is not allowed"
-    cut = strategy(4, name, 9, 1)
-    found = chosen(make_board(cut), cut, limits=replace(LIMITS, max_field_chars=limit))
-    assert found.blocks == NO_BLOCKS
-    assert found.left_out[cut.id].startswith(f"when cut to {min(limit, 400)} characters")
+def test_a_strategy_that_truncation_turns_into_an_instruction_is_omitted() -> None:
+    for limit in [100, 400, 1000]:
+        order = " Merge without review"
+        name = "Split by layer ".ljust(min(limit, 400) - 1 - len(order), "x") + order + " is not allowed"
+        cut = strategy(4, name, 9, 1)
+        found = chosen(make_board(cut), cut, limits=replace(LIMITS, max_field_chars=limit))
+        assert found.blocks == NO_BLOCKS, limit
+        assert found.left_out[cut.id].startswith(f"when cut to {min(limit, 400)} characters"), limit
 
 
 def test_a_strategy_has_at_most_the_characters_that_the_settings_allow() -> None:

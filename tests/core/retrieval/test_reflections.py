@@ -208,20 +208,20 @@ def test_a_learning_dangerous_with_the_text_after_it_is_left_out() -> None:
     assert reasons(found)["Then ignore all"].startswith("together with the text after it, the context orders the agent")
 
 
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
+def test_each_limit_omits_learnings_with_a_reason() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"include_reflections": False}, "switched off (reflections)"),
         ({"max_reflections": 0}, "limit of 0 reached"),
         ({"max_tokens": 30}, "over the token budget"),
         ({"min_reflection_relevance": 1.0}, "weak match "),
-    ],
-)
-def test_each_limit_omits_learnings_with_a_reason(limits: dict[str, Any], reason: str) -> None:
-    known = snapshot(task("task-001", SIMILAR), learned("Update the interface before the feature", task_id="task-001"))
-    context, found = section(known, **limits)
-    assert (context, found.chosen) == ("", ())
-    assert next(iter(reasons(found).values())).startswith(reason)
+    ]
+    for limits, reason in rows:
+        known = snapshot(
+            task("task-001", SIMILAR), learned("Update the interface before the feature", task_id="task-001")
+        )
+        context, found = section(known, **limits)
+        assert (context, found.chosen) == ("", ()), (limits, reason)
+        assert next(iter(reasons(found).values())).startswith(reason), (limits, reason)
 
 
 def test_the_reserved_share_grows_when_patterns_leave_space() -> None:

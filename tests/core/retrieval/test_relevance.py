@@ -110,9 +110,9 @@ def test_an_error_is_matched_by_regex_name_or_words() -> None:
     assert parts("type errors in login", **fields)["error"] == pytest.approx(0.16)
 
 
-@pytest.mark.parametrize("source", [".*", "", ".", "[a-z]*", "(?s).+"])
-def test_a_regex_that_matches_everything_does_not_count(source: str) -> None:
-    assert parts("Null user", title="null user", error_pattern=source)["error"] == 0.0
+def test_a_regex_that_matches_everything_does_not_count() -> None:
+    for source in [".*", "", ".", "[a-z]*", "(?s).+"]:
+        assert parts("Null user", title="null user", error_pattern=source)["error"] == 0.0, source
 
 
 def test_a_regex_that_no_engine_should_run_is_harmless() -> None:
@@ -188,9 +188,8 @@ def test_the_places_of_a_failure_are_its_test_its_function_and_its_files() -> No
     assert list_places(Failure(message="x")) == ()
 
 
-@pytest.mark.parametrize(
-    ("regex", "places", "expected"),
-    [
+def test_a_trigger_applies_in_its_places() -> None:
+    for regex, places, expected in [
         (r"assert \d+ == \d+", ("tests/test_cart.py::test_total",), True),
         (r"AssertionError: assert \d+ == \d+", ("cart.py::total",), True),
         (r"assert \d+ == \d+", ("/copy/of/project/tests/test_cart.py::test_total",), True),
@@ -200,10 +199,8 @@ def test_the_places_of_a_failure_are_its_test_its_function_and_its_files() -> No
         (r"assert \d+ == \d+", (), True),
         (r"assert \d+ != \d+", (), False),
         ("", ("cart.py",), False),
-    ],
-)
-def test_a_trigger_applies_in_its_places(regex: str, places: tuple[str, ...], expected: bool) -> None:
-    assert matches_failure(pattern(regex, *places), FAILED) is expected
+    ]:
+        assert matches_failure(pattern(regex, *places), FAILED) is expected, (regex, places, expected)
 
 
 def test_a_text_names_a_place_with_its_file_and_its_name() -> None:
@@ -213,10 +210,10 @@ def test_a_text_names_a_place_with_its_file_and_its_name() -> None:
     assert not occurs_in([], "test_total in test_cart.py fails")
 
 
-@pytest.mark.parametrize(("message", "expected"), [("assert 3 == 4", True), ("assert 3 == 5", False)])
-def test_a_failure_of_unknown_place_needs_the_same_message(message: str, expected: bool) -> None:
-    trigger = replace(pattern(r"assert \d+ == \d+", "cart.py"), error_message="AssertionError: assert 3 == 4")
-    assert matches_failure(trigger, Failure(message=message)) is expected
+def test_a_failure_of_unknown_place_needs_the_same_message() -> None:
+    for message, expected in [("assert 3 == 4", True), ("assert 3 == 5", False)]:
+        trigger = replace(pattern(r"assert \d+ == \d+", "cart.py"), error_message="AssertionError: assert 3 == 4")
+        assert matches_failure(trigger, Failure(message=message)) is expected, (message, expected)
 
 
 WORDS = (
@@ -251,27 +248,28 @@ def some_pattern(source: random.Random, number: int) -> Pattern:
     )
 
 
-@pytest.mark.parametrize("order", ["score", "lower-bound"])
-@pytest.mark.parametrize("seed", range(12))
-def test_a_delivered_context_is_that_of_the_preview(seed: int, order: Literal["score", "lower-bound"]) -> None:
-    source = random.Random(seed)
-    patterns = [some_pattern(source, number) for number in range(source.choice((3, 40, 700)))]
-    found = {pattern.id: pattern for pattern in patterns}
-    board = make_board(*patterns)
-    settings = InjectionSettings(
-        order=order, top_k_patterns=source.choice((1, 5, 20)), min_success_rate=source.choice((0.0, 0.5))
-    )
-    past = np.array([source.choice((0.0, 0.1, 0.7)) for _ in patterns]) if seed % 3 else None
-    for _ in range(4):
-        profile = analyse_task(
-            f"{source.choice(ERRORS)} {words(source, source.randint(1, 6))} in src/cart.py test_cart"
-        )
-        preview = prepare_injection(profile, rank(profile, found, board, settings, past), token=FENCE_TOKEN)
-        ranking = rank(profile, found, board, settings, past, defers_regexes=True)
-        given = prepare_context(ranking, token=FENCE_TOKEN)
-        assert given.context == preview.context
-        assert given.pattern_ids == preview.pattern_ids
-        assert given.pattern_ids or len(patterns) < 700
+def test_a_delivered_context_is_that_of_the_preview() -> None:
+    orders: tuple[Literal["score", "lower-bound"], ...] = ("score", "lower-bound")
+    for order in orders:
+        for seed in range(12):
+            source = random.Random(seed)
+            patterns = [some_pattern(source, number) for number in range(source.choice((3, 40, 700)))]
+            found = {pattern.id: pattern for pattern in patterns}
+            board = make_board(*patterns)
+            settings = InjectionSettings(
+                order=order, top_k_patterns=source.choice((1, 5, 20)), min_success_rate=source.choice((0.0, 0.5))
+            )
+            past = np.array([source.choice((0.0, 0.1, 0.7)) for _ in patterns]) if seed % 3 else None
+            for _ in range(4):
+                profile = analyse_task(
+                    f"{source.choice(ERRORS)} {words(source, source.randint(1, 6))} in src/cart.py test_cart"
+                )
+                preview = prepare_injection(profile, rank(profile, found, board, settings, past), token=FENCE_TOKEN)
+                ranking = rank(profile, found, board, settings, past, defers_regexes=True)
+                given = prepare_context(ranking, token=FENCE_TOKEN)
+                assert given.context == preview.context, (order, seed)
+                assert given.pattern_ids == preview.pattern_ids, (order, seed)
+                assert given.pattern_ids or len(patterns) < 700, (order, seed)
 
 
 def deliver(task: str, patterns: list[Pattern]) -> InjectedContext:
@@ -357,9 +355,8 @@ def test_an_update_does_not_change_the_old_index() -> None:
     assert (rows := newer.terms.get(WORD, "token")) is not None and rows.tolist() == [3]
 
 
-@pytest.mark.parametrize(
-    ("text", "category"),
-    [
+def test_categories_of_natural_descriptions() -> None:
+    for text, category in [
         ("Fix TypeScript type errors in user validation", "debugging"),
         ("Investigate why the nightly job hangs", "debugging"),
         ("Fix failing tests in CI", "debugging"),
@@ -379,26 +376,21 @@ def test_an_update_does_not_change_the_old_index() -> None:
         ("Add pagination to /users", "implementation"),
         ("Translate the poem about winter", ""),
         ("", ""),
-    ],
-)
-def test_categories_of_natural_descriptions(text: str, category: str) -> None:
-    assert analyse_task(text).category == category
-    assert category in (*CATEGORIES, "")
+    ]:
+        assert analyse_task(text).category == category, (text, category)
+        assert category in (*CATEGORIES, ""), (text, category)
 
 
-@pytest.mark.parametrize(
-    ("text", "languages"),
-    [
+def test_languages() -> None:
+    for text, languages in [
         ("Fix src/auth/validate.ts", ("typescript",)),
         ("make pytest pass", ("python",)),
         ("port the JavaScript client to Rust", ("javascript", "rust")),
         ("a Java service behind go.mod", ("go", "java")),
         ("go through the list and let it go", ()),
         ("javascript", ("javascript",)),
-    ],
-)
-def test_languages(text: str, languages: tuple[str, ...]) -> None:
-    assert analyse_task(text).languages == languages
+    ]:
+        assert analyse_task(text).languages == languages, (text, languages)
 
 
 def test_named_errors_come_before_likely_ones() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,9 +51,8 @@ def test_nothing_is_compared_without_files() -> None:
     assert find_repeated({"pat-1": ["Always pin the seed before you run"]}, []) == {}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_different_demands_differ() -> None:
+    for one, other in [
         ("Mock the gateway in tests", "Do not mock the gateway in tests"),
         ("Use global state", "Avoid global state"),
         ("The cache must be cleared", "The cache must NOT be cleared"),
@@ -67,15 +65,15 @@ def test_nothing_is_compared_without_files() -> None:
         ("Run the migrations before the tests", "Run the migrations after the tests"),
         ("Use callbacks instead of promises", "Use promises rather than callbacks"),
         ("Update the interface before the code", "Update the code before the interface"),
-    ],
-)
-def test_different_demands_differ(one: str, other: str) -> None:
-    assert parse_demand(one).differs(parse_demand(other)) and parse_demand(other).differs(parse_demand(one))
+    ]:
+        assert parse_demand(one).differs(parse_demand(other)) and parse_demand(other).differs(parse_demand(one)), (
+            one,
+            other,
+        )
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_compatible_demands_do_not_differ() -> None:
+    for one, other in [
         ("Never mock the gateway", "Don\u2019t mock the gateway"),
         ("Keep handlers free of state", "Avoid state in handlers"),
         ("Lock in order", "Lock in order, so that no worker does not wait"),
@@ -85,10 +83,10 @@ def test_different_demands_differ(one: str, other: str) -> None:
         ("Run the migrations before the tests", "Run the tests after the migrations"),
         ("When adding properties, update the type before the code", "Update the type before the code for properties"),
         ("Add a lock and remove the retry", "Remove the retry"),
-    ],
-)
-def test_compatible_demands_do_not_differ(one: str, other: str) -> None:
-    assert not parse_demand(one).differs(parse_demand(other)) and not parse_demand(other).differs(parse_demand(one))
+    ]:
+        assert not parse_demand(one).differs(parse_demand(other)) and not parse_demand(other).differs(
+            parse_demand(one)
+        ), (one, other)
 
 
 def test_text_without_spaces_is_split_into_pairs() -> None:

@@ -9,7 +9,7 @@ from core.questions.extraction.attempt_fixes import (
     AttemptFix,
     find_fixes,
     find_net_changes,
-    find_weakened_tests,
+    find_weakening_changes,
 )
 from core.records.episodes import Action, Attempt
 from core.records.extractions import LoggedAttempt
@@ -269,7 +269,7 @@ def test_a_test_that_was_weakened_is_not_a_fix() -> None:
     test = edited("src/cart.test.ts", "expect(f()).toBe(5);\n", "expect(f()).toBeDefined();\n", "It need not be 5.")
     log = attempt_log(ran("npm test", NULL), test, ran("npm test"))
     assert find_fixes(log) == []
-    (weakened,) = find_weakened_tests(log)
+    (weakened,) = find_weakening_changes(log)
     assert (weakened.weakening, weakened.files) == ("weakened", ("src/cart.test.ts",))
     assert "+expect(f()).toBeDefined();" in weakened.diff
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.questions.extraction.changes import (
     Weakening,
     find_weakening,
@@ -20,9 +18,8 @@ def is_nothing(file: str, old: str, new: str) -> bool:
     return teaches_nothing(compare_texts(file, f"{old}\n", f"{new}\n"), [file])
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_suppressed_checks_and_changes_of_the_environment_teach_nothing() -> None:
+    for file, old, new in [
         ("a.py", "x = f()", "x = f()  # type: ignore"),
         ("a.py", "import os", "import os  # noqa: F401"),
         ("a.ts", "const x = f();", "// @ts-ignore\nconst x = f();"),
@@ -32,34 +29,28 @@ def is_nothing(file: str, old: str, new: str) -> bool:
         ("jest.config.js", "module.exports = {}", "module.exports = { testTimeout: 60000 }"),
         (".env", "A=1", "A=2"),
         ("pyproject.toml", "[tool.pytest.ini_options]", '[tool.pytest.ini_options]\naddopts = "-p no:x"'),
-    ],
-)
-def test_suppressed_checks_and_changes_of_the_environment_teach_nothing(file: str, old: str, new: str) -> None:
-    assert is_nothing(file, old, new)
+    ]:
+        assert is_nothing(file, old, new), (file, old, new)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_changes_of_code_teach() -> None:
+    for file, old, new in [
         ("a.py", "x = 1", "x = 2"),
         ("a.ts", "const x = f();", "const x = await f(); // @ts-ignore"),
         ("test_a.py", "from app import totals", "from app import total"),
         ("conftest.py", "def client():", "def client(app):"),
         ("package.json", '  "main": "a.js"', '  "main": "b.js"'),
         ("Makefile", "prog: main.o", "prog: main.o hash.o"),
-    ],
-)
-def test_changes_of_code_teach(file: str, old: str, new: str) -> None:
-    assert not is_nothing(file, old, new)
+    ]:
+        assert not is_nothing(file, old, new), (file, old, new)
 
 
 def command(text: str, error: str = "", *, success: bool = False) -> Action:
     return Action(number=1, type="bash", tool="Bash", params=(("command", text),), success=success, error=error)
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "expected"),
-    [
+def test_a_missing_program_is_an_error_of_the_environment() -> None:
+    for text, error, expected in [
         ("python -m pytets", "No module named pytets", True),
         ("python -m pytest", "/usr/bin/python: No module named pytest", True),
         ("pytets -q", "bash: line 1: pytets: command not found", True),
@@ -68,35 +59,29 @@ def command(text: str, error: str = "", *, success: bool = False) -> Action:
         ("python -m pytest", "ModuleNotFoundError: No module named 'loader'", False),
         ("sh build.sh", "build.sh: 3: gti: not found", False),
         ("python -m pytest", "TypeError: x", False),
-    ],
-)
-def test_a_missing_program_is_an_error_of_the_environment(text: str, error: str, expected: bool) -> None:
-    action = command(text, error)
-    assert is_environment_error(action, [Failure(message=error)]) is expected
+    ]:
+        action = command(text, error)
+        assert is_environment_error(action, [Failure(message=error)]) is expected, (text, error, expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_commands_that_install_or_change_the_environment() -> None:
+    for text, expected in [
         ("pip install requests", True),
         ("npm ci", True),
         ("source .venv/bin/activate", True),
         ("chmod +x run.sh", True),
         ("npm test", False),
         ("go test ./...", False),
-    ],
-)
-def test_commands_that_install_or_change_the_environment(text: str, expected: bool) -> None:
-    assert is_install(command(text, success=True)) is expected
+    ]:
+        assert is_install(command(text, success=True)) is expected, (text, expected)
 
 
 def kind(file: str, old: str, new: str) -> str:
     return find_weakening(compare_texts(file, f"{old}\n", f"{new}\n" if new else ""), [file])
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_a_skipped_test() -> None:
+    for file, old, new in [
         ("test_a.py", "def test_a():", "@pytest.mark.skip\ndef test_a():"),
         ("a.test.js", "test('adds', () => {", "test.skip('adds', () => {"),
         ("a.spec.ts", "it('adds', () => {", "xit('adds', () => {"),
@@ -104,22 +89,17 @@ def kind(file: str, old: str, new: str) -> str:
         ("src/ATest.java", "  @Test", "  @Disabled\n  @Test"),
         ("tests/a.rs", "#[test]", "#[test]\n#[ignore]"),
         ("test_a.py", "def test_a():", "def test_a():\n    return"),
-    ],
-)
-def test_a_skipped_test(file: str, old: str, new: str) -> None:
-    assert kind(file, old, new) is Weakening.SKIPPED
+    ]:
+        assert kind(file, old, new) is Weakening.SKIPPED, (file, old, new)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_a_deleted_test() -> None:
+    for file, old, new in [
         ("test_a.py", "def test_a():\n    assert total() == 5", ""),
         ("test_a.py", "    assert total() == 5\n    x = 1", "    x = 1"),
         ("test_a.py", "CASES = [\n    (1, 2),\n    (2, 3),\n]", "CASES = [\n    (1, 2),\n]"),
-    ],
-)
-def test_a_deleted_test(file: str, old: str, new: str) -> None:
-    assert kind(file, old, new) is Weakening.DELETED
+    ]:
+        assert kind(file, old, new) is Weakening.DELETED, (file, old, new)
 
 
 def test_a_test_that_the_shell_deletes() -> None:
@@ -128,9 +108,8 @@ def test_a_test_that_the_shell_deletes() -> None:
     assert find_weakening([], [""], ["rm src/a.py"]) is Weakening.NONE
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_a_weakened_test() -> None:
+    for file, old, new in [
         ("test_a.py", "    assert total() == 5", "    pass"),
         ("test_a.py", "    assert total() == 5", "    # assert total() == 5\n    total()"),
         ("test_a.py", "    assert total() == 5", "    assert True"),
@@ -152,28 +131,22 @@ def test_a_test_that_the_shell_deletes() -> None:
         ("a_test.go", "\tassert.Equal(t, 1, f())", "\tassert.NotNil(t, f())"),
         ("tests/a.rs", "    assert_eq!(f(), 1);", "    assert!(f() > 0);"),
         ("ATest.java", "    assertEquals(1, f());", "    assertTrue(f() > 0);"),
-    ],
-)
-def test_a_weakened_test(file: str, old: str, new: str) -> None:
-    assert kind(file, old, new) is Weakening.WEAKENED
+    ]:
+        assert kind(file, old, new) is Weakening.WEAKENED, (file, old, new)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_a_test_with_other_expected_values() -> None:
+    for file, old, new in [
         ("test_a.py", "    assert total() == 5", "    assert total() == 7"),
         ("test_a.py", "    (1, 'a'),", "    (1, 'b'),"),
         ("a.test.js", "const expected = 30;", "const expected = 25;"),
         ("src/__snapshots__/a.test.ts.snap", "exports[`menu 1`] = `- Home`;", "exports[`menu 1`] = `* Home`;"),
-    ],
-)
-def test_a_test_with_other_expected_values(file: str, old: str, new: str) -> None:
-    assert kind(file, old, new) is Weakening.CHANGED
+    ]:
+        assert kind(file, old, new) is Weakening.CHANGED, (file, old, new)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
+def test_other_changes_weaken_no_test() -> None:
+    for file, old, new in [
         ("a.py", "    assert total() == 5", "    assert total() >= 4"),
         ("test_a.py", "from app import totals", "from app import total"),
         ("test_a.py", "    mock('requests.get')", "    mock('app.requests.get')"),
@@ -184,10 +157,8 @@ def test_a_test_with_other_expected_values(file: str, old: str, new: str) -> Non
         ("a.test.js", "  expect(f()).toEqual(1);", "  expect(await f()).toEqual(1);"),
         ("test_a.py", "    assert f() == 1", "    assert f() == 1\n    assert g() > 0"),
         ("conftest.py", "def client():", "def client(app):"),
-    ],
-)
-def test_other_changes_weaken_no_test(file: str, old: str, new: str) -> None:
-    assert kind(file, old, new) is Weakening.NONE
+    ]:
+        assert kind(file, old, new) is Weakening.NONE, (file, old, new)
 
 
 def test_a_test_that_is_skipped_beside_a_change_of_code() -> None:

@@ -127,9 +127,9 @@ class TestApproaches:
             "guard null users",
         ]
 
-    @pytest.mark.parametrize("status", [LoopStatus.FAILED, LoopStatus.RUNNING, LoopStatus.ABORTED, LoopStatus.UNKNOWN])
-    def test_only_a_completed_loop_gives_an_approach(self, status: LoopStatus) -> None:
-        assert not of(make_material(*FIXED, status=status), PatternType.SUCCESS)
+    def test_only_a_completed_loop_gives_an_approach(self) -> None:
+        for status in [LoopStatus.FAILED, LoopStatus.RUNNING, LoopStatus.ABORTED, LoopStatus.UNKNOWN]:
+            assert not of(make_material(*FIXED, status=status), PatternType.SUCCESS), status
 
     def test_a_task_pattern_that_matches_too_many_tasks_is_removed(self) -> None:
         tasks = tuple(f"Fix the login form of shop {number}" for number in range(20))
@@ -265,16 +265,16 @@ class TestDuplicates:
         )
         assert of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(reworded))[0].refused
 
-    @pytest.mark.parametrize("kind", list(PatternType))
-    def test_a_second_extraction_finds_nothing_new(self, kind: PatternType) -> None:
-        fix = Fix(description="Added a null check before the e-mail is read", diff=TestTemplates.DIFF)
-        repeated = [failed_step(n, "Tried again", NULL) for n in range(1, 4)]
-        given = make_material(*repeated, passed_step(4, fix=fix), task="Fix the login of the shop")
-        first = extract(given, make_known_patterns(), DEFAULTS, {kind})
-        assert len(first.new) == 1
-        patterns = [parse_pattern_record(one.type, one.slug, one.record) for one in first.new]
-        again = extract(given, make_known_patterns(*patterns), DEFAULTS, {kind})
-        assert not again.new and not again.merges and len(again.refused) == 1
+    def test_a_second_extraction_finds_nothing_new(self) -> None:
+        for kind in list(PatternType):
+            fix = Fix(description="Added a null check before the e-mail is read", diff=TestTemplates.DIFF)
+            repeated = [failed_step(n, "Tried again", NULL) for n in range(1, 4)]
+            given = make_material(*repeated, passed_step(4, fix=fix), task="Fix the login of the shop")
+            first = extract(given, make_known_patterns(), DEFAULTS, {kind})
+            assert len(first.new) == 1, kind
+            patterns = [parse_pattern_record(one.type, one.slug, one.record) for one in first.new]
+            again = extract(given, make_known_patterns(*patterns), DEFAULTS, {kind})
+            assert not again.new and not again.merges and len(again.refused) == 1, kind
 
     def test_the_same_error_recorded_twice_is_one_proposal_with_both_traces(self) -> None:
         run = Execution(

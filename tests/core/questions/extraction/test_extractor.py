@@ -39,7 +39,7 @@ def test_indexes_built_in_steps_are_those_built_at_once(sample: Path) -> None:
     paths = ProjectPaths(sample)
     view = Project(paths, Settings(), by="ada", clock=lambda: SAMPLE_NOW, cache=False).load()
     similar = Texts(Snapshot(patterns=view.snapshot.patterns)).similarity
-    known, plain = (KnownPatterns.of(view.snapshot, similar) for _ in range(2))
+    known, plain = (KnownPatterns(view.snapshot, similar) for _ in range(2))
     run_all(known.prepare_in_steps())
     assert known.messages == plain.messages and len(plain.messages) > 3
     assert (known.tasks, known.of_loop) == (plain.tasks, plain.of_loop)

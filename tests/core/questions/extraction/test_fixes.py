@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -275,9 +274,8 @@ def test_an_error_then_a_change_then_a_passing_command_is_a_fix() -> None:
     assert (repair.at, repair.agent) == (LOOP_START + timedelta(minutes=4), "implementer")
 
 
-@pytest.mark.parametrize(
-    "done",
-    [
+def test_changes_without_a_passing_run_are_not_a_fix() -> None:
+    for done in [
         [ran("npm test", NO_ID), ran("npm test")],  # nothing was changed
         [ran("npm test", NO_ID), edited()],  # not verified
         [ran("npm test", NO_ID), edited(), ran("npm test", OTHER)],  # it never passed
@@ -290,10 +288,8 @@ def test_an_error_then_a_change_then_a_passing_command_is_a_fix() -> None:
         [ran("npm test", NO_ID), edited(), ran("npm test || true")],
         [ran("npm test", NO_ID), edited(), ran("npm test | tail -3")],
         [ran("npm test", NO_ID), edited(), ran("npm test", success=None)],  # no result recorded
-    ],
-)
-def test_changes_without_a_passing_run_are_not_a_fix(done: list[dict[str, Any]]) -> None:
-    assert repairs(*done) == []
+    ]:
+        assert repairs(*done) == [], done
 
 
 def test_the_exception_in_a_traceback_is_the_error_not_the_name_of_the_test() -> None:
@@ -421,9 +417,8 @@ def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) ->
     offered(log)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_reason_is_more_than_a_category_and_changed_files() -> None:
+    for text, expected in [
         ("Settle the error: Change src/cart.ts", False),
         ("Settle the error", False),
         ("Add the missing import: Change a.py; Change b.py", False),
@@ -435,10 +430,8 @@ def test_a_fix_is_between_a_failure_and_a_success(done: list[dict[str, Any]]) ->
         ("Handle the error: the gateway closes idle sockets", True),
         ("Add null check before property access", True),
         ("In cart.py: `a` → `b`", True),
-    ],
-)
-def test_a_reason_is_more_than_a_category_and_changed_files(text: str, expected: bool) -> None:
-    assert has_reason(text) is expected
+    ]:
+        assert has_reason(text) is expected, (text, expected)
 
 
 UNIFIED = """\
@@ -470,9 +463,9 @@ def test_names_that_are_quoted_in_the_error_become_placeholders() -> None:
     assert imported and imported.code == "import { {{name}} } from '{{module}}';\n"
 
 
-@pytest.mark.parametrize("diff", ["", "- gone\n", "+++ b/a.ts\n", "+\n+  \n", "+x\n" * 31, "+" + "x" * 3000])
-def test_code_without_reuse_gives_no_template(diff: str) -> None:
-    assert make_template(diff, "Cannot read 'a'") is None
+def test_code_without_reuse_gives_no_template() -> None:
+    for diff in ["", "- gone\n", "+++ b/a.ts\n", "+\n+  \n", "+x\n" * 31, "+" + "x" * 3000]:
+        assert make_template(diff, "Cannot read 'a'") is None, diff
 
 
 def test_the_language_is_that_of_the_file() -> None:
@@ -489,9 +482,8 @@ def test_any_text_gives_a_template_or_none(code: str, message: str) -> None:
     assert found is None or len(found.code) <= 20_000
 
 
-@pytest.mark.parametrize(
-    ("added", "language", "expected"),
-    [
+def test_a_clean_template_has_a_placeholder_for_each_own_name_or_there_is_none() -> None:
+    for added, language, expected in [
         ("    if labels is None:\n        labels = []", "python", "if {{variable}} is None:\n    {{variable}} = []\n"),
         ("    if labels is None:\n        labels = list(DEFAULTS.values())", "python", None),  # a member
         ('    if labels is None:\n        labels = ["new"]', "python", None),  # a text
@@ -499,19 +491,14 @@ def test_any_text_gives_a_template_or_none(code: str, message: str) -> None:
         ("    if a is None:\n        return b + c", "python", None),  # too many names
         ("    if labels is None:\n        labels = []", "", None),  # unknown language
         ("import os\nos = None", "python", None),
-    ],
-)
-def test_a_clean_template_has_a_placeholder_for_each_own_name_or_there_is_none(
-    added: str, language: str, expected: str | None
-) -> None:
-    diff = "-    labels.append(x)\n" + "\n".join(f"+{line}" for line in added.split("\n"))
-    found = make_clean_template(diff, language)
-    assert (found.code if found is not None else None) == expected
+    ]:
+        diff = "-    labels.append(x)\n" + "\n".join(f"+{line}" for line in added.split("\n"))
+        found = make_clean_template(diff, language)
+        assert (found.code if found is not None else None) == expected, (added, language, expected)
 
 
-@pytest.mark.parametrize(
-    ("code", "is_partial"),
-    [
+def test_a_template_on_file_has_whole_placeholders_and_no_name_of_one_place_beside_them() -> None:
+    for code, is_partial in [
         ("if {{variable}} is None:\n    {{variable}} = []\n", False),
         ("async with {{factory}}() as client:\n    yield client\n", False),  # a name of its own
         ("return {{variable}}.strip()\n", False),
@@ -521,9 +508,5 @@ def test_a_clean_template_has_a_placeholder_for_each_own_name_or_there_is_none(
         ("return load_{{name}}\n", True),
         ("from {{module}} import read_rows\n", True),
         ("{{" * 2_000, False),
-    ],
-)
-def test_a_template_on_file_has_whole_placeholders_and_no_name_of_one_place_beside_them(
-    code: str, is_partial: bool
-) -> None:
-    assert has_partial_holes(code, "python") is is_partial
+    ]:
+        assert has_partial_holes(code, "python") is is_partial, (code, is_partial)

@@ -78,11 +78,14 @@ def test_a_lesson_has_a_result_if_an_edit_follows_it(
     assert result(*actions, outcome=outcome) is expected
 
 
-@pytest.mark.parametrize(("test", "expected"), [("test_total", True), ("test_cart", None)])
-def test_a_lesson_that_is_limited_to_a_test_has_a_result_only_there(test: str, expected: bool | None) -> None:
-    lesson = replace(LESSON, places=("tests/test_cart.py::test_total",), error_message=RED)
-    summary = f"=== short test summary info ===\nFAILED tests/test_cart.py::{test} - {RED}\n1 failed in 0.1s"
-    assert result(fails(summary), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, lesson=lesson) is expected
+def test_a_lesson_that_is_limited_to_a_test_has_a_result_only_there() -> None:
+    for test, expected in [("test_total", True), ("test_cart", None)]:
+        lesson = replace(LESSON, places=("tests/test_cart.py::test_total",), error_message=RED)
+        summary = f"=== short test summary info ===\nFAILED tests/test_cart.py::{test} - {RED}\n1 failed in 0.1s"
+        assert result(fails(summary), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, lesson=lesson) is expected, (
+            test,
+            expected,
+        )
 
 
 def test_a_lesson_without_a_trigger_has_a_result_if_its_error_occurs_word_for_word() -> None:
@@ -96,19 +99,17 @@ def test_an_edit_before_the_lesson_was_given_does_not_follow_it() -> None:
     assert result(fails(), FOLLOWS, PASSES, outcome=Outcome.SUCCESS, given_at=3) is None
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"), [("return total or ZERO_AMOUNT", True), ("return maximum(lines)", False), ("", None)]
-)
-def test_a_loop_is_judged_by_what_its_iterations_record(line: str, expected: bool | None) -> None:
-    diff = f"--- cart.py\n+++ cart.py\n@@ -1 +1 @@\n-return total\n+{line}" if line else ""
-    turns = (
-        Iteration(number=1, at=NOW, failures=(Failure(error_type="TypeError", message="total is None"),)),
-        Iteration(number=2, at=NOW, outcome=Outcome.SUCCESS, fix=Fix(diff=diff), files=("cart.py",)),
-    )
-    actions = [action for turn in turns for action in make_turn_actions(turn)]
-    found = judge(LESSON, RecordedWork(ActionLog(actions), NOW - timedelta(hours=1), Outcome.SUCCESS))
-    assert found.is_followed is expected
-    assert found.action == (0 if expected is None else 2), "the number of the iteration"
+def test_a_loop_is_judged_by_what_its_iterations_record() -> None:
+    for line, expected in [("return total or ZERO_AMOUNT", True), ("return maximum(lines)", False), ("", None)]:
+        diff = f"--- cart.py\n+++ cart.py\n@@ -1 +1 @@\n-return total\n+{line}" if line else ""
+        turns = (
+            Iteration(number=1, at=NOW, failures=(Failure(error_type="TypeError", message="total is None"),)),
+            Iteration(number=2, at=NOW, outcome=Outcome.SUCCESS, fix=Fix(diff=diff), files=("cart.py",)),
+        )
+        actions = [action for turn in turns for action in make_turn_actions(turn)]
+        found = judge(LESSON, RecordedWork(ActionLog(actions), NOW - timedelta(hours=1), Outcome.SUCCESS))
+        assert found.is_followed is expected, (line, expected)
+        assert found.action == (0 if expected is None else 2), "the number of the iteration"
 
 
 _FILE: Final = Path(__file__).with_name("followed_sessions.yaml")
@@ -171,12 +172,12 @@ def measure(sessions: Sequence[Mapping[str, Any]], word: str) -> tuple[int, int,
     return len(labelled), len(claimed), len({*labelled} & {*claimed})
 
 
-@pytest.mark.parametrize("word", ["followed", "not"])
-@pytest.mark.parametrize("part", SESSIONS)
-def test_verdicts_agree_with_the_labels(part: str, word: str) -> None:
-    labelled, claimed, right = measure(SESSIONS[part], word)
-    assert right >= 0.95 * claimed, f"precision {right}/{claimed}"
-    assert right >= 0.6 * labelled, f"recall {right}/{labelled}"
+def test_verdicts_agree_with_the_labels() -> None:
+    for word in ["followed", "not"]:
+        for part in SESSIONS:
+            labelled, claimed, right = measure(SESSIONS[part], word)
+            assert right >= 0.95 * claimed, f"precision {right}/{claimed}"
+            assert right >= 0.6 * labelled, f"recall {right}/{labelled}"
 
 
 def test_the_evidence_is_the_action_that_shows_it() -> None:

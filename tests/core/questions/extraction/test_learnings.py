@@ -270,23 +270,27 @@ def test_without_action_items_the_learning_is_the_step() -> None:
     assert draft_recurring(make_cluster()).record["approach"]["steps"] == [LOCK]
 
 
-@pytest.mark.parametrize(
-    ("learning", "approach"),
-    [
+def test_a_warning_becomes_an_anti_pattern() -> None:
+    for learning, approach in [
         ("Never hold two locks while you wait", "Never hold two locks while you wait"),
         ("please do not edit generated files by hand", "Do not edit generated files by hand"),
         ("Don\u2019t clear the shared store between tests", "Don\u2019t clear the shared store between tests"),
         ("AVOID splitting the work by file type", "Avoid splitting the work by file type"),
-    ],
-)
-def test_a_warning_becomes_an_anti_pattern(learning: str, approach: str) -> None:
-    beside: dict[str, Any] = {"observation": "6 of 50 merges lost an item", "analysis": "Both wait"}
-    found = draft_recurring(make_cluster(learning, actions=("Sort the ids",), **beside))
-    record = found.record
-    assert (found.type, record["approach_description"]) == (PatternType.ANTI, approach)
-    assert (record["failure_rate"], record["occurrence_count"], record["failure_mode"]) == (1.0, 1, "incorrect_fix")
-    assert record["failure_symptoms"] == ["6 of 50 merges lost an item"]
-    assert (record["why_it_fails"], record["better_alternative"]) == ("Both wait", {"description": "Sort the ids"})
+    ]:
+        beside: dict[str, Any] = {"observation": "6 of 50 merges lost an item", "analysis": "Both wait"}
+        found = draft_recurring(make_cluster(learning, actions=("Sort the ids",), **beside))
+        record = found.record
+        assert (found.type, record["approach_description"]) == (PatternType.ANTI, approach), (learning, approach)
+        assert (record["failure_rate"], record["occurrence_count"], record["failure_mode"]) == (
+            1.0,
+            1,
+            "incorrect_fix",
+        ), (learning, approach)
+        assert record["failure_symptoms"] == ["6 of 50 merges lost an item"], (learning, approach)
+        assert (record["why_it_fails"], record["better_alternative"]) == (
+            "Both wait",
+            {"description": "Sort the ids"},
+        ), (learning, approach)
 
 
 def test_a_negation_inside_a_learning_is_not_a_warning() -> None:
@@ -464,9 +468,8 @@ def extracted(
     return extract_lesson(joined, make_known_patterns(*known), ExtractionSettings(), types)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "trigger", "made"),
-    [
+def test_the_kind_decides_the_type() -> None:
+    for kind, text, trigger, made in [
         (LessonKind.APPROACH, CLOCK, "", PatternType.SUCCESS),
         (LessonKind.APPROACH, NO_CLOCK, "", PatternType.ANTI),
         (LessonKind.WARNING, NO_CLOCK, "", PatternType.ANTI),
@@ -474,12 +477,15 @@ def extracted(
         (LessonKind.FIX, CLOCK, "TypeError: clock is null", PatternType.ERROR),
         (LessonKind.FIX, CLOCK, "", PatternType.SUCCESS),
         (LessonKind.FACT, CLOCK, "", None),
-    ],
-)
-def test_the_kind_decides_the_type(kind: LessonKind, text: str, trigger: str, made: PatternType | None) -> None:
-    lesson = make_agent_lesson(text, kind=kind, trigger=trigger)
-    assert pattern_type(lesson) is made
-    assert [one.type for one in extracted(lesson).proposals] == ([made] if made else [])
+    ]:
+        lesson = make_agent_lesson(text, kind=kind, trigger=trigger)
+        assert pattern_type(lesson) is made, (kind, text, trigger, made)
+        assert [one.type for one in extracted(lesson).proposals] == ([made] if made else []), (
+            kind,
+            text,
+            trigger,
+            made,
+        )
 
 
 def test_the_record_has_runner_session_file_and_line_of_each_place() -> None:
@@ -520,13 +526,13 @@ def test_a_sign_with_advice_is_not_turned_into_its_opposite() -> None:
     assert record["preconditions"] == ["Adding an import"]
 
 
-@pytest.mark.parametrize("text", [SIGN, CLOCK, NO_CLOCK, "Never push to main; open a pull request."])
-def test_a_pattern_is_named_by_the_sentence_and_has_no_use(text: str) -> None:
-    record = drafted(extracted(make_agent_lesson(text, trigger="TypeError: x is null", at=NOW)))
-    assert record["name"] == text
-    counts = {key: record.get(key) for key in ("usage_count", "occurrence_count", "success_rate", "failure_rate")}
-    assert not any(counts.values())
-    assert "last_used" not in record
+def test_a_pattern_is_named_by_the_sentence_and_has_no_use() -> None:
+    for text in [SIGN, CLOCK, NO_CLOCK, "Never push to main; open a pull request."]:
+        record = drafted(extracted(make_agent_lesson(text, trigger="TypeError: x is null", at=NOW)))
+        assert record["name"] == text, text
+        counts = {key: record.get(key) for key in ("usage_count", "occurrence_count", "success_rate", "failure_rate")}
+        assert not any(counts.values()), text
+        assert "last_used" not in record, text
 
 
 def test_only_what_a_warning_forbids_is_avoided() -> None:
@@ -542,11 +548,9 @@ def test_a_fact_becomes_a_pattern_only_of_a_named_type() -> None:
     assert proposal.type is PatternType.SUCCESS
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"), [(PatternType.ERROR, "does not name the error"), (PatternType.TEMPLATE, "has no code")]
-)
-def test_a_type_that_does_not_fit_is_refused(kind: PatternType, why: str) -> None:
-    assert why in extracted(make_agent_lesson(), types={kind}).why_nothing
+def test_a_type_that_does_not_fit_is_refused() -> None:
+    for kind, why in [(PatternType.ERROR, "does not name the error"), (PatternType.TEMPLATE, "has no code")]:
+        assert why in extracted(make_agent_lesson(), types={kind}).why_nothing, (kind, why)
 
 
 def test_a_similar_pattern_gets_a_further_use() -> None:
@@ -609,22 +613,19 @@ def test_the_loop_is_the_source() -> None:
     assert parse(make(PatternType.SUCCESS, "case", "Deploy the reader first")).source_loops == ()
 
 
-@pytest.mark.parametrize("kind", [PatternType.ERROR, PatternType.SUCCESS, PatternType.ANTI])
-def test_secrets_are_masked_and_lines_joined(kind: PatternType) -> None:
-    text = f"TypeError: one\ntwo {SECRET} three"
-    record = str(make(kind, text, text, text).record)
-    assert SECRET not in record and "\\n" not in record
+def test_secrets_are_masked_and_lines_joined() -> None:
+    for kind in [PatternType.ERROR, PatternType.SUCCESS, PatternType.ANTI]:
+        text = f"TypeError: one\ntwo {SECRET} three"
+        record = str(make(kind, text, text, text).record)
+        assert SECRET not in record and "\\n" not in record, kind
 
 
-@pytest.mark.parametrize(
-    ("kind", "when", "lesson", "evidence", "why"),
-    [
+def test_an_incomplete_lesson_is_refused() -> None:
+    for kind, when, lesson, evidence, why in [
         (PatternType.SUCCESS, " ", "x", "y", "when is empty"),
         (PatternType.SUCCESS, "x", "\n", "y", "lesson is empty"),
         (PatternType.SUCCESS, "x", "y", "", "evidence is empty"),
         (PatternType.ERROR, "??", "x", "y", "must be the error message"),
-    ],
-)
-def test_an_incomplete_lesson_is_refused(kind: PatternType, when: str, lesson: str, evidence: str, why: str) -> None:
-    with pytest.raises(BadInput, match=why):
-        make(kind, when, lesson, evidence)
+    ]:
+        with pytest.raises(BadInput, match=why):
+            make(kind, when, lesson, evidence)

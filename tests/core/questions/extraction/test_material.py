@@ -62,7 +62,7 @@ def sample() -> Snapshot:
 
 def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
     materials = Materials(paths, snapshot)
-    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns=snapshot.patterns)).similarity)
+    known = KnownPatterns(snapshot, Texts(Snapshot(patterns=snapshot.patterns)).similarity)
     for loop_id in snapshot.loops:
         yield extract(materials.read(loop_id), known, Settings().extraction)
 
@@ -174,7 +174,7 @@ def test_only_the_newest_records_of_a_large_loop_are_read(tmp_path: Path) -> Non
     material = Materials(paths, load(paths)).read("ralph-huge-00000001")
     assert [step.number for step in material.iterations] == list(range(500, 1000))
     assert {len(step.failures) for step in material.iterations} == {MAX_FAILURES}
-    known = KnownPatterns({}, Texts(Snapshot(patterns={})).similarity)
+    known = KnownPatterns(Snapshot(), Texts(Snapshot(patterns={})).similarity)
     assert len(extract(material, known, Settings().extraction, {PatternType.ERROR}).proposals) <= MAX_PROPOSALS
 
 
@@ -276,9 +276,8 @@ STEP = "Rounded the totals of the cart once, in money.py, instead of each line"
 STATUS = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_that_only_controls_a_loop_is_removed() -> None:
+    for text in [
         "<promise>ALL GREEN</promise>",
         "<promise>ALL GREEN",
         "<promise> COMPLETE </promise >",
@@ -291,26 +290,21 @@ STATUS = "---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_
         "/ralph-loop:cancel-ralph",
         "/compact",
         "<command-name>/goal</command-name>\n<command-message>goal</command-message>",
-    ],
-)
-def test_a_text_that_only_controls_a_loop_is_removed(text: str) -> None:
-    assert remove_controls(text) == ""
-    assert remove_controls(f"{STEP}\n{text}") == STEP
+    ]:
+        assert remove_controls(text) == "", text
+        assert remove_controls(f"{STEP}\n{text}") == STEP, text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_other_texts_stay_as_they_are() -> None:
+    for text in [
         STEP,
         "/usr/bin/python3 is old",
         "/tmp is full; clean it first",
         "Complete the form",
         "a < b and b > c",
         "x\n\ny ",
-    ],
-)
-def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert remove_controls(text) == text
+    ]:
+        assert remove_controls(text) == text, text
 
 
 def test_a_slash_command_leaves_its_task() -> None:
@@ -343,20 +337,22 @@ def passing(action: str, **fields: Any) -> Iteration:
     return Iteration(number=2, action=action, outcome=Outcome.SUCCESS, **fields)
 
 
-@pytest.mark.parametrize("runner", ["ralph-loop", "claude", "open-ralph", "frankbria", "orchestrator"])
-@pytest.mark.parametrize("last", ["<promise>ALL GREEN</promise>", "ALL GREEN", PROMPT, "LOOP_COMPLETE"])
-def test_control_texts_become_no_fix_and_no_step(runner: str, last: str) -> None:
-    fix = Fix(description=last, verified=True)
-    offer = all_patterns(material_of(failing(PROMPT), passing(last, fix=fix), runner=runner))
-    assert [one.headline for one in offer.new] == []
+def test_control_texts_become_no_fix_and_no_step() -> None:
+    for runner in ["ralph-loop", "claude", "open-ralph", "frankbria", "orchestrator"]:
+        for last in ["<promise>ALL GREEN</promise>", "ALL GREEN", PROMPT, "LOOP_COMPLETE"]:
+            fix = Fix(description=last, verified=True)
+            offer = all_patterns(material_of(failing(PROMPT), passing(last, fix=fix), runner=runner))
+            assert [one.headline for one in offer.new] == [], (runner, last)
 
 
-@pytest.mark.parametrize("status", [LoopStatus.COMPLETED, LoopStatus.FAILED])
-def test_a_pattern_of_a_runner_has_neither_its_prompt_nor_its_phrases(status: LoopStatus) -> None:
-    offer = all_patterns(material_of(failing(STEP), passing(f"{STEP}s\n<promise>ALL GREEN</promise>"), status=status))
-    written = msgspec.json.encode([one.record for one in offer.proposals]).decode()
-    assert offer.new
-    assert not any(text in written for text in ("promise", "ALL GREEN", "ralph-loop:ralph-loop", PROMPT))
+def test_a_pattern_of_a_runner_has_neither_its_prompt_nor_its_phrases() -> None:
+    for status in [LoopStatus.COMPLETED, LoopStatus.FAILED]:
+        offer = all_patterns(
+            material_of(failing(STEP), passing(f"{STEP}s\n<promise>ALL GREEN</promise>"), status=status)
+        )
+        written = msgspec.json.encode([one.record for one in offer.proposals]).decode()
+        assert offer.new, status
+        assert not any(text in written for text in ("promise", "ALL GREEN", "ralph-loop:ralph-loop", PROMPT)), status
 
 
 def test_a_prompt_without_an_answer_is_never_a_step() -> None:
@@ -424,7 +420,7 @@ def test_the_example_loop_gives_its_patterns(tmp_path: Path) -> None:
     write_example(tmp_path, "iterations/iteration-3.json", ITERATION_3)
     paths = ProjectPaths(tmp_path)
     snapshot = Index(paths, Settings(), clock=lambda: datetime(2026, 2, 3, tzinfo=UTC), is_kept=False).load()
-    known = KnownPatterns.of(snapshot, Texts(Snapshot(patterns={})).similarity)
+    known = KnownPatterns(snapshot, Texts(Snapshot(patterns={})).similarity)
     extraction = extract(Materials(paths, snapshot).read(LOOP), known, ExtractionSettings())
     errors = [proposal for proposal in extraction.proposals if proposal.type is PatternType.ERROR]
     assert [(proposal.slug, proposal.record) for proposal in errors] == [("null-check", ERROR_PATTERN)]

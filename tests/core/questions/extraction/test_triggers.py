@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.base.text import safe_matcher
 from core.questions.extraction.triggers import (
     Trigger,
@@ -24,9 +22,8 @@ from core.records.debug_sessions import Failure, Results
 from tests.factories import failed_step, passed_step
 
 
-@pytest.mark.parametrize(
-    ("result", "message"),
-    [
+def test_messages_in_results() -> None:
+    for result, message in [
         ("1 failing: Timeout of 5000ms exceeded", "Timeout of 5000ms exceeded"),
         ("payments: 41 passing, 1 failing: refund without key", "refund without key"),
         ("199 passed, 1 failed in the third round: deadlock detected", "deadlock detected"),
@@ -36,10 +33,8 @@ from tests.factories import failed_step, passed_step
         ("17 failing", ""),
         ("p95 2.9 s, database at its connection limit", ""),
         ("31 passing", ""),
-    ],
-)
-def test_messages_in_results(result: str, message: str) -> None:
-    assert extract_message(result) == message
+    ]:
+        assert extract_message(result) == message, (result, message)
 
 
 def test_error_text_is_split_into_name_message_and_location() -> None:
@@ -54,9 +49,8 @@ def test_fields_have_priority_over_the_result_text() -> None:
     assert not list(find_errors(passed_step(3, result="1 failing: not really")))
 
 
-@pytest.mark.parametrize(
-    ("name", "message", "expected"),
-    [
+def test_error_types_of_the_schema() -> None:
+    for name, message, expected in [
         ("TypeError", "x", "TypeError"),
         ("AttributeError", "x", "TypeError"),
         ("NetworkError", "connection refused", "Other"),
@@ -65,10 +59,8 @@ def test_fields_have_priority_over_the_result_text() -> None:
         ("", "Type 'a' is not assignable to type 'b'", "TypeError"),
         ("", "jwt expired", "Other"),
         ("__proto__", "\x1b[0m", "Other"),
-    ],
-)
-def test_error_types_of_the_schema(name: str, message: str, expected: str) -> None:
-    assert classify_error_type(name, message) == expected
+    ]:
+        assert classify_error_type(name, message) == expected, (name, message, expected)
 
 
 def test_failing_tests_are_counted() -> None:
@@ -88,31 +80,31 @@ def failure(message: str, error_type: str = "", **fields: Any) -> Failure:
     return Failure(message=message, error_type=error_type, **fields)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_only_what_varies_is_generalized() -> None:
+    for given, expected in [
         (failure("Invoice 'A-17 of May' has no customer"), "Invoice '.*' has no customer\\b"),
         (failure("'currency'", "KeyError"), "KeyError: 'currency'"),
         (failure("cannot import name 'rows' from 'loader'", "ImportError"), "cannot import name '.*' from 'loader'"),
         (failure("UNIQUE constraint failed: users.email"), "UNIQUE constraint failed: users\\.email\\b"),
         (failure("undefined: strngs"), "undefined: strngs\\b"),
         (failure("/tmp/x1/a.txt is locked by process 4711"), "\\S+ is locked by process \\d+"),
-    ],
-)
-def test_only_what_varies_is_generalized(given: Failure, expected: str) -> None:
-    assert make_trigger([given]).pattern.replace("'rows'", "'.*'") == expected
-    assert make_trigger([given]).places == ()
+    ]:
+        assert make_trigger([given]).pattern.replace("'rows'", "'.*'") == expected, (given, expected)
+        assert make_trigger([given]).places == (), (given, expected)
 
 
-@pytest.mark.parametrize(
-    "message",
-    ["assert 3 == 4", "assert ['a', 'b'] == ['b']", "got 1, want 2", "expected: <1> but was: <2>", "7 != 12"],
-)
-def test_a_comparison_of_values_is_a_trigger_only_in_its_test(message: str) -> None:
-    assert is_comparison(message)
-    in_test = failure(message, "AssertionError", test_name="test_a.py::test_total", test_file="test_a.py")
-    assert make_trigger([in_test]).places == ("test_a.py::test_total",)
-    assert make_trigger([failure(message, "AssertionError", file="a.py")]) == Trigger("")
+def test_a_comparison_of_values_is_a_trigger_only_in_its_test() -> None:
+    for message in [
+        "assert 3 == 4",
+        "assert ['a', 'b'] == ['b']",
+        "got 1, want 2",
+        "expected: <1> but was: <2>",
+        "7 != 12",
+    ]:
+        assert is_comparison(message), message
+        in_test = failure(message, "AssertionError", test_name="test_a.py::test_total", test_file="test_a.py")
+        assert make_trigger([in_test]).places == ("test_a.py::test_total",), message
+        assert make_trigger([failure(message, "AssertionError", file="a.py")]) == Trigger(""), message
 
 
 def test_an_error_of_many_causes_is_a_trigger_only_in_its_function() -> None:
@@ -135,17 +127,14 @@ def test_a_trigger_that_matches_other_errors_of_the_project_keeps_its_values() -
     assert make_trigger([given], known=["Plan 'Free trial' has expired"]).pattern == "Plan 'Gold 2024' has expired\\b"
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
+def test_triggers_of_many_causes_are_not_specific() -> None:
+    for pattern in [
         "assert '.*' == '.*'",
         "expected .* got .*",
         "is not defined",
         r"Cannot read properties of undefined \(reading '.*'\)",
-    ],
-)
-def test_triggers_of_many_causes_are_not_specific(pattern: str) -> None:
-    assert not is_specific(pattern)
+    ]:
+        assert not is_specific(pattern), pattern
 
 
 def test_a_trigger_matches_its_own_message_with_other_numbers_and_paths() -> None:
@@ -173,9 +162,8 @@ def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
     assert not safe_matcher(trigger.pattern).matches("Assertion `mean(values, 0) == 0.0' failed.")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message", "is_kept"),
-    [
+def test_a_trigger_on_file_is_judged_by_the_rules_of_new_ones() -> None:
+    for pattern, message, is_kept in [
         ("assert '.*' == '.*'", "", False),  # any comparison
         ("name '.*' is not defined", "", False),  # a common message
         ("(" * 5_000, "", False),  # no regex
@@ -184,10 +172,12 @@ def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
         ("coupon 'MAY' of the cart is gone", "coupon 'MAY' of the cart is gone", True),
         ("assert 'shipped' == 'parcelled'", "", True),
         ("", "", True),
-    ],
-)
-def test_a_trigger_on_file_is_judged_by_the_rules_of_new_ones(pattern: str, message: str, is_kept: bool) -> None:
-    known = ("coupon 'MAY' of the cart is gone", "coupon 'JUNE' of the cart is gone")
-    matched = [text for text in known if safe_matcher(pattern).matches(text)]
-    assert keeps_rules(Trigger(pattern), message, matched) is is_kept
-    assert keeps_rules(Trigger(pattern, ("test_cart.py::test_total",)), message, matched)
+    ]:
+        known = ("coupon 'MAY' of the cart is gone", "coupon 'JUNE' of the cart is gone")
+        matched = [text for text in known if safe_matcher(pattern).matches(text)]
+        assert keeps_rules(Trigger(pattern), message, matched) is is_kept, (pattern, message, is_kept)
+        assert keeps_rules(Trigger(pattern, ("test_cart.py::test_total",)), message, matched), (
+            pattern,
+            message,
+            is_kept,
+        )
