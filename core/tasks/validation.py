@@ -123,7 +123,7 @@ def _convert(kind: type[_Arguments], value: Any, what: str) -> _Arguments:
     except UnicodeEncodeError:
         raise BadInput(f"the texts of the {what} are not valid Unicode") from None
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-        raise BadInput(f"the {what} contain a value that cannot be encoded as JSON") from None
+        raise BadInput(f"a value of the {what} cannot be encoded as JSON") from None
     return found
 
 
