@@ -311,7 +311,7 @@ class ArchiveJournal:
         return done, interrupted
 
 
-# Files of the debug memory, and how long they are kept (docs/debug-memory.md#retention)
+# Files of the debug memory, and how long they are kept (docs/task-memory.md#retention)
 
 HOME: Final = "debug-memory"
 ARCHIVE: Final = "archive"

@@ -291,7 +291,7 @@ def locate_file(paths: ProjectPaths, session: DebugSession) -> Path:
     return path
 
 
-# Sessions of attempts (docs/debug-memory.md#sessions-of-attempts)
+# Sessions of attempts (docs/task-memory.md#sessions-of-attempts)
 
 COMMAND: Final = "command"  # keys of `environment.additional`
 EXIT_CODE: Final = "exit_code"

@@ -315,7 +315,7 @@ def remember_task(session: Session) -> None:
         del session.tasks[oldest]
 
 
-# Debug sessions of attempts (docs/debug-memory.md#sessions-of-attempts)
+# Debug sessions of attempts (docs/task-memory.md#sessions-of-attempts)
 
 
 def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
