@@ -11,4 +11,4 @@ FENCE_TOKEN: Final = "0123456789abcdef"
 
 def fix_fence_token() -> None:
     """Let all contexts of this process have `FENCE_TOKEN`."""
-    pytest.MonkeyPatch().setattr("core.base.context_blocks.draw_token", lambda: FENCE_TOKEN)
+    pytest.MonkeyPatch().setattr("core.base.prompt_text.draw_token", lambda: FENCE_TOKEN)

@@ -20,8 +20,7 @@ from unittest.mock import patch
 
 from core.agents.hooks import answer, background
 from core.base.settings import Settings
-from core.index.experiment import set_share
-from core.index.trials import ExperimentReport, measure_experiment
+from core.index.experiment import ExperimentReport, measure_experiment, set_share
 from core.project.project import Project
 from core.trust.experiment_secret import secret_file
 from tests.core.agents.hooks.agents import SimulatedAgent, make_project

@@ -15,7 +15,7 @@ from core.base.errors import AlreadyDone, BadInput, Conflict, Refused, UnknownRe
 from core.base.formatting import shorten_id
 from core.base.masking import mask_values
 from core.base.paths import ProjectPaths
-from core.base.scanning.messages import describe_suspicions
+from core.base.scanning.verdict import describe_suspicions
 from core.base.text import plural, visible_line
 from core.decisions.apply import FreeIds, pattern_path
 from core.decisions.case import Draft, already_done

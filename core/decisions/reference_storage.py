@@ -15,8 +15,7 @@ from msgspec.structs import asdict
 
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_PATTERN_BYTES, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.maturity import parse_moment
 from core.learning.outcomes import FeedbackEvent, Verdict

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from core.base.errors import AlreadyDone, BadInput, Refused
 from core.base.formatting import format_day, shorten_id
 from core.base.regexes import lazy_regex
-from core.base.scanning.messages import describe_suspicions
 from core.base.scanning.normalization import find_scripts
-from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers
+from core.base.scanning.verdict import describe_suspicions, find_stopping_severity, list_suspicions, pin_covers
 from core.base.text import plural
 from core.decisions import commands
 from core.decisions.case import DECIDED_TEXT, Case, Draft, already_done, change, since

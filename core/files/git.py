@@ -17,8 +17,7 @@ from typing import Final, NamedTuple, Self
 from core.base.errors import RalphdeckError
 from core.base.paths import is_in_trusted_path, is_own
 from core.base.text import visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import RawFile, read_file, read_first_line
+from core.files.file_reader import Problem, RawFile, read_file, read_first_line
 from core.records.anchors import COMMIT
 
 MAX_OUTPUT: Final = 32 << 20  # bytes that one command may print

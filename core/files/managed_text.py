@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from core.base.errors import BadInput
-from core.files.decoded import Problem
-from core.files.file_reader import RawFile, read_file
+from core.files.file_reader import Problem, RawFile, read_file
 
 SHARED_INSTRUCTIONS: Final = "AGENTS.md"  # read by most agents, and imported by the instructions of others
 _IMPORT: Final = re.compile(r"^(?! {4}|\t)(?:[^\n]*[^\S\n])?@(?:\./)?AGENTS\.md(?!\S)", re.MULTILINE)

@@ -12,7 +12,7 @@ import yaml
 from core.base.errors import Refused
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
-from core.files.decoded import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
+from core.files.file_reader import BOM, MAX_DEPTH, TOO_DEEP, Decoded, Problem, duplicate_key_message
 from core.files.json_editor import BadJson, Path, value_at
 from core.records.findings import Severity
 

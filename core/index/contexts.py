@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.base.context_blocks import NO_BLOCKS
+from core.base.prompt_text import NO_BLOCKS
 from core.index.anchors import find_doubtful
 from core.index.experiment import draw_coin
 from core.index.findings import ledger_error

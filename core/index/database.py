@@ -80,11 +80,11 @@ _TABLES: Final = (
 
 def list_tables() -> Iterator[str]:
     """Yield the statements that create all tables; imports the modules that fill them, for a new index alone."""
-    from core.index import columns, evidence, learnings, logs, scores, task_words, terms, texts
+    from core.index import columns, evidence, logs, scores, task_words, terms, texts
     from core.tasks import debug_index
 
     yield from _TABLES
-    for module in (debug_index, columns, evidence, learnings, logs, scores, task_words, terms, texts):
+    for module in (debug_index, columns, evidence, logs, scores, task_words, terms, texts):
         yield from module.TABLES
 
 

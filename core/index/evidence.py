@@ -12,8 +12,7 @@ import msgspec
 from core.base.steps import group_pairs
 from core.index.database import set_meta
 from core.index.logs import StoredLog, name_key
-from core.index.records import FEW, LookUp
-from core.index.snapshot import IndexedSnapshot
+from core.index.records import FEW, IndexedSnapshot, LookUp
 from core.learning.bursts import IgnoredPeriods
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import (

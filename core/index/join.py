@@ -15,8 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.index.database import get_meta
-from core.index.records import COLLECTIONS, DECODERS, Decoder, Kind, LookUp, Reader, encode
-from core.index.snapshot import SWEPT
+from core.index.records import COLLECTIONS, DECODERS, SWEPT, Decoder, Kind, LookUp, Reader, encode
 from core.records.loops import SESSION_TAG, Liveness, Loop, LoopStatus
 from core.records.reflections import Reflection
 from core.sources.agent_sessions import SessionWork, build_session_loop, join_agent_sessions, join_session

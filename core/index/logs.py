@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from core.base.paths import ProjectPaths
-    from core.files.decoded import Problem
+    from core.files.file_reader import Problem
     from core.index.records import Reader
     from core.records.event_log import Log
     from core.records.events import Event

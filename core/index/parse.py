@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.files.decoded import Problem
-from core.files.file_reader import Stamp, read_file
+from core.files.file_reader import Problem, Stamp, read_file
 from core.index.records import Kind, encode
 from core.sources.loop_join import group_keys
 from core.sources.parsed_file import ParsedFile, parse_file, parse_folder

@@ -17,9 +17,9 @@ from core.records.loops import Liveness
 if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.index.anchors import Stale
-    from core.index.learnings import LearningIndex
     from core.index.review_items import ReviewItem
     from core.index.similarity import SimilarityIndex
+    from core.index.terms import LearningIndex
     from core.index.texts import Texts
     from core.learning.evidence import LoopPatterns
     from core.learning.evidence_inputs import EvidenceInputs

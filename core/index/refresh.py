@@ -20,15 +20,19 @@ from core.files.file_reader import Stamp
 from core.index.database import Database, count_change, get_meta, set_meta, unwritable
 from core.index.logs import Logs
 from core.index.parse import parse_all
-from core.index.records import COLLECTIONS, DECODERS, Kind, Reader, View
-from core.index.snapshot import (
+from core.index.records import (
+    COLLECTIONS,
     COMPLETE,
+    DECODERS,
     NUMBER,
     PAGES_CHECKED,
     QUESTIONS,
     TEXTS,
     IndexedSnapshot,
+    Kind,
     ProjectFiles,
+    Reader,
+    View,
     find_delta,
 )
 from core.index.step import Sources, Step, is_log
@@ -55,7 +59,7 @@ if TYPE_CHECKING:
 
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
-    from core.files.decoded import Problem
+    from core.files.file_reader import Problem
     from core.index.search import SearchResult
     from core.index.search_words import SearchFilters, SearchWords
     from core.index.sweep import Changes

@@ -18,8 +18,7 @@ from msgspec import Struct
 from core.index.columns import SCORE_COLUMN, PatternIds, RowsById, find_place, find_places, read_cells, write_cells
 from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.evidence import fill_links, find_events, find_inputs, update_links, write_ignored
-from core.index.records import COLLECTIONS, Reader
-from core.index.snapshot import IndexedSnapshot
+from core.index.records import COLLECTIONS, IndexedSnapshot, Reader
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import build_links
 from core.learning.scoreboard import Scoreboard, are_sums_valid, assess_changed, find_used_scripts

@@ -14,8 +14,17 @@ import msgspec
 from msgspec import Struct
 
 from core.base.paths import is_safe_id
-from core.files.decoded import MAX_DEPTH, Problem
-from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, RawFile, decode, decode_json, decode_jsonl, read_file
+from core.files.file_reader import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_PATTERN_BYTES,
+    Problem,
+    RawFile,
+    decode,
+    decode_json,
+    decode_jsonl,
+    read_file,
+)
 from core.index.search_words import (
     ALL_PLACES,
     EVERYTHING,

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from core.base.text import plural, visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import Stamp
+from core.files.file_reader import Problem, Stamp
 from core.index.database import count_change, get_meta, set_meta
 from core.index.join import Joiner
 from core.index.logs import LogContent, LogState, forget_events, update_events
 from core.index.parse import LOGS, FileParts
-from core.index.records import Kind, LookUp, Reader, RecordMap, View, encode
-from core.index.snapshot import (
+from core.index.records import (
     COMPLETE,
     CURATION,
     DECIDED,
@@ -28,6 +26,12 @@ from core.index.snapshot import (
     SWEPT,
     TEAM,
     IndexedSnapshot,
+    Kind,
+    LookUp,
+    Reader,
+    RecordMap,
+    View,
+    encode,
     find_delta,
     read_curation,
 )
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.index.database import Database
     from core.index.logs import Logs
-    from core.index.snapshot import ProjectFiles
+    from core.index.records import ProjectFiles
     from core.index.sweep import Sweep
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import CurationState

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from core.files.hash_chain import read_anchor
-from core.index.records import Kind, Reader
-from core.index.snapshot import FOREIGN, ORIGINS
+from core.index.records import FOREIGN, ORIGINS, Kind, Reader
 from core.sources.record_kinds import HOME_FOLDERS, ROOT_FOLDERS, FolderRow, FolderWalk, is_text, kind_of
 
 if TYPE_CHECKING:
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
     from core.base.paths import (
         ProjectPaths,
     )
-    from core.files.decoded import (
-        Problem,
-    )
     from core.files.file_reader import (
+        Problem,
         Stamp,
     )
     from core.trust.origins import (

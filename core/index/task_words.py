@@ -25,8 +25,7 @@ from core.base.errors import DamagedError
 from core.base.masking import mask_secrets
 from core.base.secret_prefilter import may_contain_secret
 from core.base.text import from_bytes, to_bytes
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_PATTERN_BYTES, UNREADABLE, RawFile, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, UNREADABLE, Problem, RawFile, read_file
 from core.index.database import get_meta, set_meta
 from core.index.search_records import LogPart, Owner, TaskRecords
 from core.index.search_words import HitKind, SearchHit, SearchWords

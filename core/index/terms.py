@@ -1,34 +1,63 @@
-"""Posting lists of patterns, and the index of patterns that reads them; see docs/architecture.md#index.
+"""Posting lists, and the indexes of patterns and learnings that read them; see docs/architecture.md#index.
 
 A posting list is stored in chunks of `CHUNK` rows, so that a changed pattern rewrites a few kilobytes for each word
-that it gained or lost. Patterns are numbered by their place, learnings and works by their row.
+that it gained or lost. Patterns are numbered by their place, learnings and works by their row. See
+docs/retrieval.md#reflections and docs/retrieval.md#past-tasks.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 
 from core.base.text import from_bytes, to_bytes
 from core.index.columns import CHUNK, Numbering, PatternIds, RowsById, find_place, read_cells, write_cells
-from core.index.database import pack, unpack
-from core.retrieval.index import FOUND_IN, TAG, TYPES, PatternIndex, Term, count_tags, pattern_terms
-from core.retrieval.task import content_words
+from core.index.database import count_change, pack, unpack
+from core.index.records import Decoder, Reader, encode
+from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
+from core.retrieval.index import FOUND_IN, TAG, TYPES, PatternIndex, Term, count_tags, of_kind, pattern_terms
+from core.retrieval.reflections import (
+    UNTITLED_WEIGHTS,
+    WEIGHTS,
+    Learning,
+    LearningMatch,
+    describe_work,
+    find_work,
+    iterate_learnings,
+    list_needs,
+    memory_source,
+    work_title,
+)
+from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from core.index.records import Reader
-    from core.index.snapshot import IndexedSnapshot
-    from core.records.patterns import Pattern
-    from core.records.snapshot import Delta
-    from core.retrieval.index import Rows
+    from numpy.typing import (
+        NDArray,
+    )
+
+    from core.index.records import (
+        IndexedSnapshot,
+    )
+    from core.records.patterns import (
+        Pattern,
+    )
+    from core.records.snapshot import (
+        Delta,
+        Snapshot,
+    )
+    from core.retrieval.index import (
+        Rows,
+    )
 
 _MAX_KEPT_ROWS: Final = 500_000  # of posting lists that are kept after they were read: 2 MB
 LEARNING, WORK, COMPARED = range(FOUND_IN + 1, FOUND_IN + 4)  # kinds of terms, besides those of patterns
@@ -39,6 +68,16 @@ TABLES: Final = (
     " WITHOUT ROWID",
     # Tags by the content words in them.
     "CREATE TABLE tag_word (word BLOB, tag BLOB, PRIMARY KEY (word, tag)) WITHOUT ROWID",
+    # Learnings by row, with the reflection or memory task that each is from.
+    "CREATE TABLE learning (row INTEGER PRIMARY KEY, source BLOB, id BLOB, work INT, data BLOB NOT NULL)",
+    "CREATE INDEX learning_by_source ON learning (source, row)",
+    "CREATE INDEX learning_by_id ON learning (id)",
+    "CREATE INDEX learning_by_work ON learning (work)",
+    # What the learnings of a source depend on besides the source: tasks, loops and attempts.
+    "CREATE TABLE learning_need (need BLOB, source BLOB, PRIMARY KEY (need, source)) WITHOUT ROWID",
+    "CREATE INDEX learning_need_by_source ON learning_need (source)",
+    # Tasks and loops with learnings by row, with their content words.
+    "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
 )
 
 
@@ -226,3 +265,306 @@ class _TermChanges:
         columns = np.array(list(self._cells.values()), np.int8).reshape(-1, 2).T
         for name, values in zip((_TYPE, _TAG_COUNT), columns, strict=True):
             write_cells(self._connection, name, list(self._cells), values)
+
+
+_CHANGES: Final = "changes of learnings"  # name of a number in the table `meta`
+_WORK_OF, _WORK_STATE = "work of learning", "state of work"
+_ABSENT, _UNTITLED, _KNOWN = range(3)  # states of a work; an untitled one has no description
+MAX_MATCHES: Final = 200  # most relevant learnings returned for a task
+_MAX_TIED: Final = 5_000  # learnings with the relevance of the last match that are ordered by ID
+_FLOOR: Final = 0.05  # lowest relevance of a match
+_MAX_COMPARED: Final = 200  # tasks whose words are compared exactly, by the number of shared rare words
+_SALIENT_WORDS: Final = 8  # number of rare words of a task that give full coverage
+
+_Item = TypeVar("_Item")
+_decode_words: Final = Decoder[tuple[str, ...]](tuple[str, ...])
+_decode_learning: Final = Decoder[Learning](Learning)
+
+
+class StoredRows(Sequence[_Item], Generic[_Item]):
+    """Values of a table by row, read when they are needed; `empty` where there is none."""
+
+    def __init__(self, reader: Reader, table: str, column: str, decode: Any, size: int, empty: _Item) -> None:
+        self._reader = reader
+        self._columns = f"row, {column} FROM {table}"
+        self._decode = decode
+        self._size = size
+        self._empty = empty
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, row: int) -> _Item: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[_Item]: ...
+    def __getitem__(self, row: int | slice) -> _Item | Sequence[_Item]:
+        if isinstance(row, slice):
+            return list(self)[row]
+        if not 0 <= row < self._size:
+            raise IndexError(row)
+        found = self._reader.row(f"SELECT {self._columns} WHERE row = ?", int(row))
+        value: _Item = self._empty if found is None else self._decode(found[1])
+        return value
+
+    def __iter__(self) -> Iterator[_Item]:
+        values = [self._empty] * self._size
+        for row, data in self._reader.rows(f"SELECT {self._columns}"):
+            values[row] = self._decode(data)
+        return iter(values)
+
+
+class _Works(Mapping[str, ComparableWork]):
+    """Tasks and loops with a description, by key."""
+
+    def __init__(self, snapshot: Snapshot, keys: Sequence[str]) -> None:
+        self._snapshot = snapshot
+        self._keys = keys
+
+    def __getitem__(self, key: str) -> ComparableWork:
+        work = find_work(key, self._snapshot)
+        if work is None:
+            raise KeyError(key)
+        return work
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in self._keys if key and find_work(key, self._snapshot) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class LearningIndex:
+    """Learnings of one view with what they are compared by; posting lists and records are read when they are needed.
+
+    Arrays and sequences of learnings, and of their tasks and loops, are by row; unused rows are "" or None.
+    """
+
+    def __init__(self, reader: Reader, snapshot: Snapshot) -> None:
+        size, works = (_count_rows(reader, table) for table in ("learning", "work"))
+        self._reader = reader
+        self._changes = reader.meta(_CHANGES)
+        self.work_keys = StoredRows[str](reader, "work", "key", from_bytes, works, "")
+        """Keys of the tasks and loops: `task/<id>` or `loop/<id>`."""
+        self.works = _Works(snapshot, self.work_keys)
+        """The tasks and loops with a description, by key."""
+        self._is_known = read_cells(reader, _WORK_STATE, np.int8, works) == _KNOWN
+        self._words_of_works = StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ())
+        self._postings = StoredPostings(reader)
+        self.learnings = StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None)
+        self._work_of: Rows = read_cells(reader, _WORK_OF, np.int32, size)  # 0 for an unused row
+        self._is_live: NDArray[np.bool_] = self._work_of > 0
+
+    def has_same(self, other: LearningIndex) -> bool:
+        """Return whether `other`, of the same index, has the same learnings."""
+        return self._changes == other._changes
+
+    def find(self, learning_id: str) -> Learning | None:
+        """Return the learning with an ID, or None."""
+        row = self._reader.row("SELECT data FROM learning WHERE id = ? ORDER BY row", to_bytes(learning_id))
+        return _decode_learning(row[0]) if row is not None else None
+
+    def find_matches(self, profile: TaskProfile, closeness: Closeness | None = None) -> tuple[LearningMatch, ...]:
+        """Return the learnings that fit a task, best first; at most `MAX_MATCHES`.
+
+        `closeness` is the cosine of the task with each of `work_keys`, NaN where unknown; None compares words only.
+        """
+        if not self.learnings:
+            return ()
+        is_semantic = np.zeros(len(self.work_keys), np.bool_)
+        similar = np.zeros(len(self.work_keys))
+        if closeness is not None:
+            is_semantic = ~np.isnan(closeness)
+            similar = scale_closeness(closeness)
+        for row, score in self._similar_by_words(profile.words):
+            if not is_semantic[row]:
+                similar[row] = score
+        covered = self._covered(profile.words)
+        task = similar[self._work_of]
+        titled = self._is_known[self._work_of]
+        relevance = np.where(
+            titled, WEIGHTS["task"] * task + WEIGHTS["learning"] * covered, UNTITLED_WEIGHTS["learning"] * covered
+        )
+        rows = np.flatnonzero((relevance >= _FLOOR) & self._is_live)
+        if len(rows) > MAX_MATCHES:
+            least = np.partition(relevance[rows], -MAX_MATCHES)[-MAX_MATCHES]
+            rows = rows[relevance[rows] >= least][:_MAX_TIED]
+        found = [
+            LearningMatch(
+                learning=learning,
+                relevance=float(relevance[row]),
+                task=float(task[row]) if titled[row] else 0.0,
+                words=float(covered[row]),
+                is_semantic=bool(is_semantic[self._work_of[row]]),
+            )
+            for row in rows.tolist()
+            if (learning := self.learnings[row]) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.relevance, one.learning.id))[:MAX_MATCHES])
+
+    @cached_property
+    def _live_works(self) -> NDArray[np.bool_]:
+        """Mask of the tasks and loops with a learning, which count for a word's rarity."""
+        live = np.zeros(len(self.work_keys), np.bool_)
+        live[self._work_of[self._is_live]] = True
+        return live
+
+    def _similar_by_words(self, asked: frozenset[str]) -> Iterator[tuple[int, float]]:
+        """Yield (row, cosine) of tasks and loops that share words, weighted by rarity."""
+        live = self._live_works
+        size = int(np.count_nonzero(live))
+        squares: dict[str, float] = {}
+
+        def square(word: str) -> float:
+            if word not in squares:
+                squares[word] = math.log1p(size / max(_count(self._postings.get(WORK, word), live), 1)) ** 2
+            return squares[word]
+
+        shared = np.zeros(len(self.work_keys))
+        for word in sorted(asked):  # sorted, so that every process gets the same sums
+            if (holding := self._postings.get(WORK, word)) is not None:
+                shared[holding] += square(word)
+        rows = np.flatnonzero(shared * live)
+        if len(rows) > _MAX_COMPARED:
+            rows = rows[np.argsort(-shared[rows], kind="stable")[:_MAX_COMPARED]]
+        length = math.sqrt(math.fsum(map(square, asked)))
+        for row in rows.tolist():
+            other = math.sqrt(math.fsum(map(square, self._words_of_works[row])))
+            yield row, min(float(shared[row]) / (length * other), 1.0)
+
+    def _covered(self, asked: frozenset[str]) -> Floats:
+        """Return the share of the task's rare words that each learning contains."""
+        part = np.zeros(len(self.learnings))
+        size = int(np.count_nonzero(self._is_live))
+        weights = []
+        for word in sorted(asked):
+            rows = self._postings.get(LEARNING, word)
+            weights.append(math.log1p(size / max(_count(rows, self._is_live), 1)))
+            if rows is not None:
+                part[rows] += weights[-1]
+        full = math.fsum(sorted(weights, reverse=True)[:_SALIENT_WORDS])
+        return np.minimum(part / full, 1.0) if full else part
+
+
+def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
+    """Return the number of rows that are live."""
+    return 0 if rows is None else int(np.count_nonzero(live[rows]))
+
+
+def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
+    """Index the learnings of all sources; takes about 40 us each. The tables must be empty."""
+    sources = (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks))
+    _LearningWriter(writer, snapshot, is_empty=True).replace(sources)
+
+
+def update_learnings(old: Snapshot, new: IndexedSnapshot, delta: Delta) -> None:
+    """Index the learnings of changed sources again; `old` is the snapshot before the change."""
+    writer = new.reader
+    works = [f"task/{id}" for id in delta.tasks | delta.memory_tasks] + [f"loop/{id}" for id in delta.loops]
+    needs = [f"attempt/{id}" for id in delta.attempts]
+    needs += [key for key in works if _describe(key, old) != _describe(key, new)]
+    sources = {*delta.reflections, *map(memory_source, delta.memory_tasks)}
+    for need in needs:
+        rows = writer.rows("SELECT source FROM learning_need WHERE need = ?", to_bytes(need))
+        sources.update(from_bytes(source) for (source,) in rows)
+    if sources:
+        _LearningWriter(writer, new).replace(sorted(sources))
+
+
+def _describe(key: str, snapshot: Snapshot) -> tuple[object, ...]:
+    """Return what learnings depend on of a task or loop."""
+    kind, _, id = key.partition("/")
+    is_task = kind == "task" and (id in snapshot.tasks or id in snapshot.memory_tasks)
+    work = find_work(key, snapshot)
+    return is_task, work_title(work), describe_work(work)
+
+
+class _LearningWriter:
+    """Writes the learnings of sources, and the tasks and loops that they are about.
+
+    `is_empty` is whether no learnings are stored, which saves many queries.
+    """
+
+    def __init__(self, writer: Reader, snapshot: Snapshot, *, is_empty: bool = False) -> None:
+        self._is_empty = is_empty
+        self._writer = writer
+        self._snapshot = snapshot
+        self._terms = TermWriter(writer.connection)
+        self._work_of: dict[int, int] = {}
+        self._states: dict[int, int] = {}
+        self._works: dict[str, int] = {}  # row by key of the works that were written
+        self._next_learning, self._next_work = (max(_count_rows(writer, table), 1) for table in ("learning", "work"))
+        self._written_works: list[tuple[int, bytes, bytes]] = []
+
+    def replace(self, sources: Iterable[str]) -> None:
+        """Write the learnings of these sources instead of those that are stored."""
+        connection, maybe_unused = self._writer.connection, set()
+        learnings: list[tuple[int, bytes, bytes, int, bytes]] = []
+        needs: list[tuple[bytes, bytes]] = []
+        for source in sources:
+            key = to_bytes(source)
+            before: list[tuple[Any, ...]] = []
+            if not self._is_empty:
+                before = self._writer.rows("SELECT row, work, data FROM learning WHERE source = ? ORDER BY row", key)
+                connection.execute("DELETE FROM learning_need WHERE source = ?", (key,))
+            after = list(iterate_learnings(source, self._snapshot))
+            needs += [(to_bytes(need), key) for need in set(list_needs(source, self._snapshot))] if after else []
+            for stored, found in zip_longest(before, after):
+                row, old_words = None, set[str]()
+                if stored is not None:
+                    row, old_words = stored[0], content_words(_decode_learning(stored[2]).text)
+                    maybe_unused.add(stored[1])
+                if found is None:
+                    assert row is not None
+                    connection.execute("DELETE FROM learning WHERE row = ?", (row,))
+                    self._terms.move(row, of_kind(LEARNING, old_words), set())
+                    self._work_of[row] = 0
+                    continue
+                learning, work_key = found
+                work = self._write_work(work_key)
+                if row is None:
+                    row, self._next_learning = self._next_learning, self._next_learning + 1
+                learnings.append((row, key, to_bytes(learning.id), work, encode(learning)))
+                self._terms.move(row, of_kind(LEARNING, old_words), of_kind(LEARNING, content_words(learning.text)))
+                self._work_of[row] = work
+        connection.executemany("INSERT OR REPLACE INTO work VALUES (?, ?, ?)", self._written_works)
+        connection.executemany("INSERT OR REPLACE INTO learning VALUES (?, ?, ?, ?, ?)", learnings)
+        connection.executemany("INSERT INTO learning_need VALUES (?, ?)", sorted(needs))
+        self._remove_unused(maybe_unused)
+        count_change(connection, _CHANGES)
+        self._terms.write()
+        write_cells(connection, _WORK_OF, list(self._work_of), np.array(list(self._work_of.values()), np.int32))
+        write_cells(connection, _WORK_STATE, list(self._states), np.array(list(self._states.values()), np.int8))
+
+    def _write_work(self, key: str) -> int:
+        """Write a task or loop; return its row."""
+        if key in self._works:
+            return self._works[key]
+        work = find_work(key, self._snapshot)
+        words = content_words(task_text(work)) if work is not None else set()
+        find = "SELECT row, words FROM work WHERE key = ?"
+        stored = None if self._is_empty else self._writer.row(find, to_bytes(key))
+        if stored is not None:
+            row, before = int(stored[0]), of_kind(WORK, _decode_words(stored[1]))
+        else:
+            row, before, self._next_work = self._next_work, set(), self._next_work + 1
+        self._written_works.append((row, to_bytes(key), encode(sorted(words))))
+        self._terms.move(row, before, of_kind(WORK, words))
+        self._works[key], self._states[row] = row, _UNTITLED if work is None else _KNOWN
+        return row
+
+    def _remove_unused(self, rows: set[int]) -> None:
+        """Remove tasks and loops without a learning."""
+        for row in rows:
+            if self._writer.row("SELECT 1 FROM learning WHERE work = ?", row) is None:
+                stored = self._writer.row("SELECT words FROM work WHERE row = ?", row)
+                assert stored is not None
+                self._terms.move(row, of_kind(WORK, _decode_words(stored[0])), set())
+                self._writer.connection.execute("DELETE FROM work WHERE row = ?", (row,))
+                self._states[row] = _ABSENT
+
+
+def _count_rows(reader: Reader, table: str) -> int:
+    """Return the size of arrays by row; row 0 is never used."""
+    row = reader.row(f"SELECT max(row) FROM {table}")
+    return row[0] + 1 if row is not None and row[0] is not None else 0

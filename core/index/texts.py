@@ -17,10 +17,15 @@ import numpy as np
 from core.base.text import from_bytes, to_bytes
 from core.index.columns import SCORE_COLUMN, RowsById, find_place
 from core.index.database import list_tables, set_meta
-from core.index.learnings import LearningIndex, fill_learnings, update_learnings
-from core.index.records import Decoder, Kind, Reader, RecordMap, View, encode
-from core.index.snapshot import TEXTS, IndexedSnapshot
-from core.index.terms import StoredPatternIndex, fill_terms, update_terms
+from core.index.records import TEXTS, Decoder, IndexedSnapshot, Kind, Reader, RecordMap, View, encode
+from core.index.terms import (
+    LearningIndex,
+    StoredPatternIndex,
+    fill_learnings,
+    fill_terms,
+    update_learnings,
+    update_terms,
+)
 from core.records.patterns import PatternType
 from core.records.snapshot import Snapshot
 from core.retrieval.past_tasks import FitInputs, PastTasks, SuccessfulTask, WordWeights, find_worked

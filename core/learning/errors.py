@@ -207,6 +207,6 @@ def _parts(error_type: ErrorType, entries: list[ErrorEntry]) -> Iterator[str]:
 
 def _render(text: str) -> str:
     """Escape an untrusted text for a prompt; docs/safety.md#tiers-of-the-scan."""
-    from core.base.scanning.messages import render_if_safe  # slow to import; recording an error does not need it
+    from core.base.scanning.verdict import render_if_safe  # slow to import; recording an error does not need it
 
     return render_if_safe(text, lambda shown: escape_inline(shown, _MAX_CHARS), orders=False, happened=True)

@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.errors import Conflict, Refused, Unwritable
-from core.base.prompt_text import escape_inline, escape_quoted
+from core.base.prompt_text import NO_BLOCKS, Blocks, escape_inline, escape_quoted
 from core.base.scanning.context_scan import (
     find_combined_harm,
     find_completed_harm,
     find_harm_when_cut,
     withhold_combined_harm,
 )
-from core.base.scanning.messages import render_if_safe
+from core.base.scanning.verdict import render_if_safe
 from core.base.text import safe_matcher
 from core.decisions.case import Decided
 from core.decisions.commands import Extract

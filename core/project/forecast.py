@@ -26,8 +26,7 @@ from core.decisions.apply import Outcomes, Step, apply_steps, pattern_path, step
 from core.decisions.commands import Command, bulk
 from core.decisions.curator import Curator
 from core.decisions.pattern_registry import Registry, Stored, UnitOfWork, check_storable
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_PATTERN_BYTES, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 from core.files.json_editor import BadJson
 from core.index.findings import pattern_lineage
 from core.index.review_items import DUPLICATE, ReviewItem

@@ -17,8 +17,8 @@ from core.base.formatting import shorten_id
 from core.base.pattern_titles import pattern_title
 from core.base.settings import Settings
 from core.base.text import visible_line
+from core.index.experiment import PatternTrials, find_harmful
 from core.index.review_items import KINDS, EditedFile, HeldText, ReviewItem, WeakenedTest
-from core.index.trials import PatternTrials, find_harmful
 from core.learning.assessment import describe_counts
 from core.learning.scoreboard import Scoreboard
 from core.questions.impact import PatternImpacts, good_enough, priority, weekly

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from core.base.context_blocks import NO_BLOCKS
+from core.base.prompt_text import NO_BLOCKS
 from core.index.contexts import may_change_context, task_context, task_relevance
 from core.records.loops import LoopStatus
 from core.retrieval.embeddings import is_available

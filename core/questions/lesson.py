@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError
 from core.base.formatting import shorten_id
-from core.base.scanning.messages import describe_danger
+from core.base.scanning.verdict import describe_danger
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.index.review_items import LESSON

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.formatting import format_day, shorten_id
-from core.base.scanning.messages import describe_suspicions
+from core.base.scanning.verdict import describe_suspicions
 from core.base.settings import PruningSettings
 from core.base.text import plural, visible_line
 from core.decisions import commands

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.context_blocks import NO_BLOCKS, Blocks
 from core.base.formatting import format_decimal
-from core.base.prompt_text import escape_inline
+from core.base.prompt_text import NO_BLOCKS, Blocks, escape_inline
 from core.base.scanning.context_scan import find_completed_harm
-from core.base.scanning.messages import find_withhold_reason
+from core.base.scanning.verdict import find_withhold_reason
 from core.base.text import plural, visible_line
 from core.learning.maturity import decayed_value
 from core.records.episodes import Task, TaskStatus

@@ -8,10 +8,17 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from core.base.context_blocks import Blocks
 from core.base.masking import mask_secrets
-from core.base.prompt_text import FENCE, escape_delimiters, escape_fences, escape_inline, escape_line, escape_quoted
-from core.base.scanning.messages import find_withhold_reason
+from core.base.prompt_text import (
+    FENCE,
+    Blocks,
+    escape_delimiters,
+    escape_fences,
+    escape_inline,
+    escape_line,
+    escape_quoted,
+)
+from core.base.scanning.verdict import find_withhold_reason
 from core.base.text import plural, visible_line
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up

@@ -19,7 +19,7 @@ from core.records.anchors import Anchor, AnchorChange, parse_anchor
 from core.records.times import time_at
 
 if TYPE_CHECKING:
-    from core.files.decoded import Problem
+    from core.files.file_reader import Problem
 
 SECONDS: Final = 30.0  # time that Git may take for all anchors of a project
 _MOST_RENAMES: Final = 5  # renames of one file that are followed

@@ -21,8 +21,7 @@ from core.base.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.base.text import to_camel, visible_line
 from core.base.user_settings import OWN_NAMES, read_user_settings, user_settings_file
 from core.base.validation import format_value
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_PATTERN_BYTES, RawFile, convert_to_utf8, decode, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, RawFile, convert_to_utf8, decode, read_file
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.fields import Fields, document

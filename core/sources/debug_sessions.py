@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from core.base.steps import group_pairs
-from core.files.decoded import Line
+from core.files.file_reader import Line
 from core.records import debug_sessions as records
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.findings import Finding, Severity

@@ -18,8 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from core.base.steps import group_pairs
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, decode_json, open_file
+from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, decode_json, open_file
 from core.records.episodes import Action, Attempt, Milestone, Quality, Task
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.text import plural, visible_line
 from core.files.append_log import AppendLog, IncrementalLines
-from core.files.decoded import MAX_DEPTH, Problem
 from core.files.file_access import as_unwritable
-from core.files.file_reader import MAX_PATTERN_BYTES, Stamp, is_nested_deeper, read_file
+from core.files.file_reader import MAX_DEPTH, MAX_PATTERN_BYTES, Problem, Stamp, is_nested_deeper, read_file
 from core.files.hash_chain import (
     NOT_AS_WRITTEN,
     UNANCHORED,

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from core.base.steps import group_pairs
 from core.base.text import visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import RawFile, Stamp, decode
+from core.files.file_reader import Problem, RawFile, Stamp, decode
 from core.records.debug_sessions import DebugSession, Escalation
 from core.records.episodes import Attempt, Task
 from core.records.findings import Finding, Severity

@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from core.base.text import visible_line
-from core.files.decoded import BOM, Decoded
-from core.files.file_reader import decode, decode_json, decode_jsonl
+from core.files.file_reader import BOM, Decoded, decode, decode_json, decode_jsonl
 from core.files.json_editor import BadJson, JsonText, Path
 from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType

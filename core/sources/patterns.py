@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths, is_folder, is_safe_id
-from core.base.scanning.pattern_scan import find_pattern_scripts, scan_pattern
+from core.base.scanning.scan import find_pattern_scripts, scan_pattern
 from core.base.text import visible_line
-from core.files.decoded import Problem, encoding_problem
-from core.files.file_reader import MAX_PATTERN_BYTES, convert_to_utf8, decode_json, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, convert_to_utf8, decode_json, encoding_problem, read_file
 from core.files.json_editor import BadJson
 from core.records.anchors import COMMIT, list_anchors
 from core.records.findings import MISSING, Finding, Severity

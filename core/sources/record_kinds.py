@@ -21,8 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.regexes import lazy_regex
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Stamp, stamp_row
+from core.files.file_reader import MAX_BYTES, MAX_PATTERN_BYTES, Problem, Stamp, stamp_row
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from msgspec.structs import force_setattr, replace
 
 from core.base.steps import group_pairs
-from core.files.decoded import Line
+from core.files.file_reader import Line
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import TRIGGERS, MemoryTask, Reflection

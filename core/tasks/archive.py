@@ -22,9 +22,8 @@ from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
 from core.files.append_log import AppendLog
 from core.files.atomic_write import rename_to_free
-from core.files.decoded import Problem
 from core.files.file_access import private_mode
-from core.files.file_reader import Stamp, decode, decode_jsonl, read_file
+from core.files.file_reader import Problem, Stamp, decode, decode_jsonl, read_file
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS, DebugSession, Escalation
 from core.records.findings import Severity
 from core.records.times import iso, parse_time

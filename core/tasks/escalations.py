@@ -21,9 +21,8 @@ from core.base.masking import mask_values
 from core.base.paths import ProjectPaths, is_safe_id
 from core.base.text import visible_line
 from core.files.atomic_write import rewrite, take_theirs
-from core.files.decoded import Problem
 from core.files.file_access import check_writable
-from core.files.file_reader import decode, read_file
+from core.files.file_reader import Problem, decode, read_file
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
 from core.records.times import iso

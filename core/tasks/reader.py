@@ -10,8 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from core.base.id_lookup import MAX_NAMED
-from core.files.decoded import Problem
-from core.files.file_reader import UNREADABLE, RawFile, decode_json, decode_jsonl, read_file
+from core.files.file_reader import UNREADABLE, Problem, RawFile, decode_json, decode_jsonl, read_file
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
@@ -22,7 +21,7 @@ from core.tasks.task_files import list_entries, read_last_lines, read_object
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
-    from core.files.decoded import Line
+    from core.files.file_reader import Line
     from core.records.reflections import Reflection
     from core.tasks.log_summary import LogSummary
 

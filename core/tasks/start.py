@@ -299,7 +299,7 @@ def _is_among(text: str, drafted: Sequence[str]) -> bool:
 
 def _safe_text(text: str, orders: bool, *, avoided: bool = False, happened: bool = False) -> str:
     """Escape a text of another attempt; replace it by a note if it is harmful."""
-    from core.base.scanning.messages import render_if_safe  # slow import, needed only to start an attempt
+    from core.base.scanning.verdict import render_if_safe  # slow import, needed only to start an attempt
 
     return render_if_safe(
         text, lambda text: escape_inline(text, MAX_CHARS), orders=orders, avoided=avoided, happened=happened

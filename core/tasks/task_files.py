@@ -22,9 +22,8 @@ from core.base.text import visible_line
 from core.base.validation import RETRY_SECONDS, check_count, check_text
 from core.files.append_log import append_bytes, sync_folder
 from core.files.atomic_write import rewrite
-from core.files.decoded import Line, Problem
 from core.files.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts
-from core.files.file_reader import MAX_BYTES, RawFile, decode_json, decode_jsonl, open_file, read_file
+from core.files.file_reader import MAX_BYTES, Line, Problem, RawFile, decode_json, decode_jsonl, open_file, read_file
 from core.files.json_editor import BadJson, JsonText
 from core.files.json_editor import Path as Pointer
 from core.sources import episodes as sources

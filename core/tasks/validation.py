@@ -15,8 +15,7 @@ from core.base.errors import BadInput
 from core.base.masking import mask_secrets, mask_values
 from core.base.paths import safe_component
 from core.base.validation import check_choice, format_value
-from core.files.decoded import MAX_DEPTH
-from core.files.file_reader import MAX_BYTES, is_nested_deeper
+from core.files.file_reader import MAX_BYTES, MAX_DEPTH, is_nested_deeper
 from core.records.episodes import ACTION_TYPES
 from core.records.times import iso, parse_time
 from core.sources.episodes import MAX_ACTION_TEXT as MAX_OUTPUT

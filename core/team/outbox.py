@@ -18,7 +18,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from core.index.trials import list_results, list_units
+from core.index.experiment import list_results, list_units
 from core.learning.experiments import place_trials
 from core.records.team import TeamSums, TeamTrial, TeamUse
 from core.team.local_state import LocalState, Status, StoredUse

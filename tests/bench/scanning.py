@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from core.base.scanning.normalization import find_scripts
-from core.base.scanning.pattern_scan import scan_pattern
-from core.base.scanning.scan import scan_text
+from core.base.scanning.scan import scan_pattern, scan_text
 from core.records.patterns import Severity
 from tests.bench.measured import Measured, timed
 

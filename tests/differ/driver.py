@@ -204,7 +204,7 @@ def prepare() -> None:
     for module in _import_all(_CLOCKS):
         if getattr(module, "datetime", None) is datetime and "datetime.now(" in inspect.getsource(module):
             _replace(module.__name__, "datetime", Clock)
-    _replace("core.base.context_blocks", "draw_token", lambda: "0123456789abcdef")
+    _replace("core.base.prompt_text", "draw_token", lambda: "0123456789abcdef")
     _replace("core.cli.support.signature", "find_acting_agent", lambda _: "")
     _replace("core.cli.support.signature", "is_at_terminal", lambda: True)
     _replace("core.cli.support.signature", "own_names", lambda: ("ada",))

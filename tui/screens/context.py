@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input
 
-from core.base.context_blocks import FENCE, NO_BLOCKS
 from core.base.errors import Refused
+from core.base.prompt_text import BLOCK_LINE, NO_BLOCKS
 from core.base.text import plural, visible, visible_line
 from core.questions.context_recipients import LOOP, Recipient, list_recipients
 from core.retrieval.rendering import count_tokens
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
 FILES_BESIDE: Final = 150  # cells of the screen from which agents' files are beside the injected text
 CHANGES, TEXT, FILES = "changes", "text", "files"  # what the left pane shows
-_FENCE: Final = re.compile(FENCE)
+_FENCE: Final = re.compile(BLOCK_LINE)
 _SIGNS: Final = {"+": "$success", "-": "$error"}
 
 

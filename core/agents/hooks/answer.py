@@ -25,8 +25,8 @@ from core.agents.hooks.sessions import (
 )
 from core.agents.hooks.transcripts import find_edits, find_last_text
 from core.agents.hooks.work import SessionWork
-from core.base.context_blocks import is_fenced, render_blocks
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
+from core.base.prompt_text import is_fenced, render_blocks
 from core.base.regexes import lazy_regex
 from core.sources.agent_sessions import loop_id_of
 from core.tasks.tool_events import FAILED, SUCCEEDED

@@ -208,8 +208,7 @@ def is_first_load(project: ProjectPaths) -> bool:
     import sqlite3  # imported on use: few events look for this
 
     from core.index.database import read_existing
-    from core.index.records import Reader
-    from core.index.snapshot import COMPLETE, TEXTS
+    from core.index.records import COMPLETE, TEXTS, Reader
 
     with suppress(RalphdeckError, sqlite3.Error, ValueError):
         connection = read_existing(project.project)

@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from core.agents.agent_table import AGENTS, MCP_TOOLS, SERVER, Moment
 from core.agents.hooks.transcripts import find_exit_code
-from core.base.context_blocks import remove_contexts
 from core.base.errors import BadInput
 from core.base.masking import mask_secrets
+from core.base.prompt_text import remove_contexts
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import command_result, is_recorded_run
 from core.files.file_reader import decode_json

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from core.base.context_blocks import remove_contexts
 from core.base.paths import is_safe_id
+from core.base.prompt_text import remove_contexts
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
 

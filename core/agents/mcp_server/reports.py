@@ -16,7 +16,7 @@ from core.agents.mcp_server.texts import name
 from core.agents.mcp_server.tools import Answer, find_work
 from core.base.errors import BadInput, RalphdeckError, Refused, UnknownRecord
 from core.base.masking import mask_secrets
-from core.base.scanning.messages import describe_rule
+from core.base.scanning.verdict import describe_rule
 from core.learning.bursts import format_burst, source_of
 from core.questions.extraction.learnings import make_lesson
 from core.questions.extraction.material import parse_pattern

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.base.context_blocks import Voice  # noqa: TC001 (the server reads the annotations)
+from core.base.prompt_text import Voice  # noqa: TC001 (the server reads the annotations)
 
 Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
 

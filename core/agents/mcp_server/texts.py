@@ -8,17 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from core.agents.mcp_server.results import Kind, PatternRow
-from core.base.context_blocks import APPROVED, UNREVIEWED, Blocks, render_blocks
 from core.base.formatting import format_percent
-from core.base.prompt_text import escape_inline
+from core.base.prompt_text import APPROVED, UNREVIEWED, Blocks, escape_inline, render_blocks
 from core.base.scanning.context_scan import find_combined_harm, find_harm_when_cut, withhold_combined_harm
-from core.base.scanning.messages import render_if_safe
+from core.base.scanning.verdict import render_if_safe
 from core.index.experiment import is_held_out
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens, render_context
 
 if TYPE_CHECKING:
-    from core.base.context_blocks import Voice
+    from core.base.prompt_text import Voice
     from core.index.project_state import ProjectState
     from core.records.patterns import Pattern
 

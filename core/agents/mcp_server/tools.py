@@ -39,9 +39,9 @@ from core.agents.mcp_server.texts import (
     quote,
     safe_text,
 )
-from core.base.context_blocks import APPROVED, Blocks
 from core.base.errors import BadInput, RalphdeckError
 from core.base.paths import relative_to_project
+from core.base.prompt_text import APPROVED, Blocks
 from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection, task_relevance
 from core.index.experiment import coin_at_work, draw_coin

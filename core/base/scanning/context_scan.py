@@ -9,13 +9,13 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from core.base.context_blocks import FENCE
 from core.base.masking import mask_secrets
+from core.base.prompt_text import BLOCK_LINE
 from core.base.regexes import lazy_regex
 from core.base.scanning.engine import get_engine
-from core.base.scanning.messages import describe_rule, withheld_note
 from core.base.scanning.normalization import list_readings
 from core.base.scanning.scan import find_matches, is_clean, scan_text
+from core.base.scanning.verdict import describe_rule, withheld_note
 from core.base.text import visible_line
 from core.records.patterns import Pattern, PatternType, Severity, Suspicion
 
@@ -28,7 +28,7 @@ _LABEL: Final = (
 )
 _LAYOUT: Final = lazy_regex(
     r"^ *(?:#{2,3} [A-Z][A-Za-z -]{0,40}(?:\d+ \([a-z ]{1,20}\))?$|\d{1,2}\. |- Source: [^\n]*$|```\w*$"
-    rf"|- (?:{_LABEL})?)|^{FENCE}$"
+    rf"|- (?:{_LABEL})?)|^{BLOCK_LINE}$"
     r"|\*\*(?: \([^()\n]{0,60}\)$)?|\\(?=[`<#*\[])| \((?:not )?verified\)$| \(did not help\)$",
     re.MULTILINE,
 )  # layout that the rendering adds to texts

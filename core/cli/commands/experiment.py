@@ -21,7 +21,7 @@ from core.cli.support.team import last_team_status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.index.trials import ExperimentReport, PatternTrials
+    from core.index.experiment import ExperimentReport, PatternTrials
     from core.learning.experiments import Comparison
     from core.records.team import PooledTrials
 
@@ -108,7 +108,7 @@ def _print_status(report: ExperimentReport, share: float | None, problem: str, *
         tasks = plural(crossed, "task")
         line(f"{tasks} had a lesson that was held out, or missed one that was not; counted as the coin decided.")
     if report.success is not None:
-        from core.index.trials import describe_success
+        from core.index.experiment import describe_success
 
         line(f"Success of tasks, over all lessons: {describe_success(report.success, is_running=report.is_running)}")
 

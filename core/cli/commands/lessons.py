@@ -172,6 +172,6 @@ def find_lesson(project: Project, name: str) -> JoinedLesson:
 
 
 def _lesson_json(project: Project, joined: JoinedLesson) -> objects.Wire:
-    from core.base.scanning.messages import describe_danger  # reads the rules, which the help does not need
+    from core.base.scanning.verdict import describe_danger  # reads the rules, which the help does not need
 
     return objects.AgentLesson.of(joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings))

@@ -116,7 +116,7 @@ def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
 
 
 def scan_finding(suspicion: Suspicion) -> objects.Wire:
-    from core.base.scanning.messages import describe_rule  # the scan is slow to load
+    from core.base.scanning.verdict import describe_rule  # the scan is slow to load
 
     severity = "critical" if suspicion.critical else "warning"
     return objects.ScanFinding.of(suspicion, severity=severity, meaning=describe_rule(suspicion))
@@ -145,7 +145,7 @@ def _is_blocked(found: Sequence[Suspicion]) -> bool:
 
 
 def _print(name: str, found: Sequence[Suspicion]) -> None:
-    from core.base.scanning.messages import describe_rule
+    from core.base.scanning.verdict import describe_rule
 
     verdict, colour = (found[0].severity.value, _COLOURS[found[0].severity]) if found else ("clean", "green")
     count = f"  {plural(len(found), 'mark')}" if found else ""

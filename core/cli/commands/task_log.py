@@ -18,8 +18,7 @@ from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, us
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, OneOf
 from core.cli.support.project import chosen_project
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
-from core.files.decoded import BOM
-from core.files.file_reader import decode_json
+from core.files.file_reader import BOM, decode_json
 from core.records.episodes import ACTION_TYPES
 from core.tasks.tool_events import FAILED, SUCCEEDED
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from core.base.errors import BadInput
 from core.base.text import visible_line
-from core.files.decoded import Problem
-from core.files.file_reader import read_file
+from core.files.file_reader import Problem, read_file
 
 
 def read_input(file: Path, most: int) -> bytes:

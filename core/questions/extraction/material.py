@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from core.base.context_blocks import remove_contexts
 from core.base.errors import BadInput, UnknownRecord
+from core.base.prompt_text import remove_contexts
 from core.base.regexes import lazy_regex
 from core.base.steps import group_in_steps, group_pairs
 from core.base.text import one_line, visible_line

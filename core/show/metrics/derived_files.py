@@ -16,8 +16,7 @@ from msgspec import to_builtins
 
 from core.base.errors import BadInput, Conflict, Unwritable
 from core.files.atomic_write import curation_lock, rewrite, take_theirs
-from core.files.decoded import Problem
-from core.files.file_reader import MAX_PATTERN_BYTES, decode_json, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
 from core.files.json_editor import JsonText
 from core.records.times import iso
 from core.show.metrics.effectiveness import EffectivenessMetrics, compute_effectiveness

@@ -19,7 +19,7 @@ from msgspec import Struct
 from core.base.pattern_titles import pattern_title
 from core.base.steps import group_pairs
 from core.base.text import plural
-from core.index.trials import NO_EXPERIMENT, ExperimentReport, measure_experiment
+from core.index.experiment import NO_EXPERIMENT, ExperimentReport, measure_experiment
 from core.learning.statistics import MAX_REQUIRED
 from core.records.debug_sessions import PASSED
 from core.records.patterns import Pattern, PatternType

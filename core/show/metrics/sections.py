@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from core.base.formatting import format_cost, format_count, format_decimal, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import capitalized, continued, plural, visible_line
-from core.index.trials import describe_success
+from core.index.experiment import describe_success
 from core.learning.experiments import Cell, Tally, Verdict, compare_arms, describe_verdict
 from core.learning.experiments import Comparison as ArmComparison
 from core.records.loops import Usage

@@ -14,10 +14,10 @@ from core.base.pattern_titles import (
     select_main,
     short_commit,
 )
-from core.base.scanning.messages import SEVERITY_WORDS, describe_rule
+from core.base.scanning.verdict import SEVERITY_WORDS, describe_rule
 from core.base.text import plural
+from core.index.experiment import measure_pattern
 from core.index.findings import count_conflicts, explain_pattern, pattern_lineage, scan_pattern
-from core.index.trials import measure_pattern
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.learning.following import FollowCounts
 from core.records.decisions import TURNS, Decision

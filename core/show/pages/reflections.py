@@ -114,7 +114,7 @@ def lesson_document(state: ProjectState, joined: JoinedLesson) -> Document:
 
 
 def lesson_blocks(state: ProjectState, joined: JoinedLesson) -> Iterable[Block]:
-    from core.base.scanning.messages import (
+    from core.base.scanning.verdict import (
         describe_danger,  # reads the rules, which the help of a command does not need
     )
 

@@ -22,8 +22,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.context_blocks import remove_contexts
 from core.base.masking import mask_secrets
+from core.base.prompt_text import remove_contexts
 from core.records.findings import Finding, Severity
 from core.records.loops import Loop, LoopDetails
 from core.records.reflections import Lesson

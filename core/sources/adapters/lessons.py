@@ -15,8 +15,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.context_blocks import lines_outside_contexts
 from core.base.negation import find_prohibition
+from core.base.prompt_text import lines_outside_contexts
 from core.base.regexes import lazy_regex
 from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time

@@ -27,7 +27,7 @@ from core.sources.adapters.transcripts import Fold as Fold
 from core.sources.adapters.transcripts import Folded as Folded
 
 if TYPE_CHECKING:
-    from core.files.decoded import Problem
+    from core.files.file_reader import Problem
     from core.sources.adapters.contract import Folders
 
 MAX_RECENT: Final = 300  # files and folders that are checked often: those that changed last

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.context_blocks import APPROVED, FENCE, LABELS
+from core.base.prompt_text import APPROVED, BLOCK_LINE, LABELS
 from core.base.regexes import lazy_regex
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus
 from core.records.times import newest
@@ -143,7 +143,7 @@ def _remembered(files: RunnerFiles) -> Iterator[tuple[str, Seen]]:
 
 _ENTRY: Final = lazy_regex(r"\d{1,4}\. (.+)")
 _LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
-_FENCE: Final = lazy_regex(FENCE)
+_FENCE: Final = lazy_regex(BLOCK_LINE)
 _HEADING: Final = lazy_regex(r"#{1,6} (.+)")
 
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from core.base import context_blocks
-from core.base.context_blocks import NO_BLOCKS, Blocks, is_fenced, remove_contexts, render_blocks
+from core.base import prompt_text
+from core.base.prompt_text import NO_BLOCKS, Blocks, is_fenced, remove_contexts, render_blocks
 from tests.fence_token import FENCE_TOKEN
 
 OTHER_TOKEN = "fedcba9876543210"
@@ -63,14 +63,14 @@ def test_a_block_without_a_text_is_left_out() -> None:
 @pytest.mark.parametrize("text", [f"</approved-{FENCE_TOKEN}>", f"x{FENCE_TOKEN.upper()}x"])
 def test_a_token_that_a_text_contains_is_not_used(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = iter((FENCE_TOKEN, OTHER_TOKEN, FENCE_TOKEN, OTHER_TOKEN))
-    monkeypatch.setattr(context_blocks, "draw_token", lambda: next(tokens))
+    monkeypatch.setattr(prompt_text, "draw_token", lambda: next(tokens))
     for blocks in (Blocks(text), Blocks(unreviewed=text)):
         assert blocks.choose_token() == OTHER_TOKEN
     assert Blocks(text).choose_token(preferred=OTHER_TOKEN) == OTHER_TOKEN
 
 
 def test_each_rendering_has_another_token() -> None:
-    code = "from core.base.context_blocks import render_blocks as r\nprint(*(r('', 'a')[12:28] for _ in range(100)))"
+    code = "from core.base.prompt_text import render_blocks as r\nprint(*(r('', 'a')[12:28] for _ in range(100)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     tokens = done.stdout.split()
     assert len(set(tokens)) == 100 and all(len(token) == 16 and int(token, 16) >= 0 for token in tokens)

@@ -15,8 +15,7 @@ from core.base.errors import BadInput, ProjectNotFound
 from core.base.paths import TRUSTED_PATHS, ProjectPaths, find_project, is_own, project_at, safe_component, why_not_used
 from core.base.user_folders import cache_folder, config_folder, state_folder
 from core.base.user_settings import find_own_name, own_names
-from core.files.decoded import Problem
-from core.files.file_reader import RawFile, read_file
+from core.files.file_reader import Problem, RawFile, read_file
 
 
 def test_ordinary_ids_can_be_path_components() -> None:

@@ -15,8 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.files.decoded import MAX_DEPTH, Decoded, Problem
-from core.files.file_reader import RawFile, decode_json, decode_jsonl, is_nested_deeper, read_file
+from core.files.file_reader import (
+    MAX_DEPTH,
+    Decoded,
+    Problem,
+    RawFile,
+    decode_json,
+    decode_jsonl,
+    is_nested_deeper,
+    read_file,
+)
 from core.files.json_editor import BadJson, JsonText
 from core.files.yaml_files import decode_yaml
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from core.index.trials import ExperimentReport, find_harmful, measure_experiment
+from core.index.experiment import ExperimentReport, find_harmful, measure_experiment
 from core.learning.experiments import Verdict
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial, TrialKey
 from core.records.loops import Loop, LoopStatus

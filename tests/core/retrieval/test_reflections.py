@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.base.context_blocks import NO_BLOCKS, Blocks
+from core.base.prompt_text import NO_BLOCKS, Blocks
 from core.base.settings import InjectionSettings
 from core.index.texts import Texts
 from core.records.episodes import Attempt, Task, TaskStatus

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from core.base.context_blocks import Blocks
 from core.base.paths import ProjectPaths
+from core.base.prompt_text import Blocks
 from core.base.settings import InjectionSettings, Settings
 from core.cli.demo.sample import copy_sample
 from core.index.contexts import prepare_task_injection

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
-from core.files.decoded import Line
+from core.files.file_reader import Line
 from core.index.refresh import Index
 from core.records.findings import Finding
 from core.records.loops import Outcome

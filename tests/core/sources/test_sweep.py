@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.base.paths import ProjectPaths
-from core.files.decoded import Problem
+from core.files.file_reader import Problem
 from core.sources.record_kinds import (
     ANALYTICS,
     ARCHIVE,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from core.decisions.commands import Promote
 from core.decisions.merge import as_read
-from core.index.trials import list_results, list_units
+from core.index.experiment import list_results, list_units
 from core.learning.experiments import Tally, Verdict, compare_arms, tally_trials
 from core.records.decisions import SYNC, Decision, Effect, Verb, escalation_question_id, text_hash
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial

@@ -471,7 +471,7 @@ async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path,
 
 async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count()
-    monkeypatch.setattr("core.base.context_blocks.draw_token", lambda: f"{next(numbers):016x}")
+    monkeypatch.setattr("core.base.prompt_text.draw_token", lambda: f"{next(numbers):016x}")
     async with open_dashboard(sample, home, place="context") as user:
         await at_task(user)
         before = shown(user)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from core.agents.agent_table import AGENTS, Moment
 from core.agents.hooks import answer
 from core.agents.hooks.events import HookEvent, encode_answer, parse_event
-from core.base.context_blocks import render_blocks
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
+from core.base.prompt_text import render_blocks
 from core.records.loops import Outcome
 from core.tasks.history import read_history
 from core.tasks.tool_events import FAILED, SUCCEEDED, parse_tool_event

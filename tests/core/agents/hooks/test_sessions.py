@@ -33,9 +33,9 @@ from core.agents.hooks.sessions import (
     spooled_calls,
 )
 from core.agents.hooks.transcripts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
-from core.base.context_blocks import render_blocks
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
+from core.base.prompt_text import render_blocks
 from tests.core.agents.hooks.agents import START
 
 

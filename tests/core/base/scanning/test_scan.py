@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from core.base.scanning.engine import Engine, get_engine, remove_bounds
 from core.base.scanning.normalization import normalize_text
-from core.base.scanning.pattern_scan import is_broad, scan_pattern
 from core.base.scanning.rules import Rule, load_rules, rule_meanings
-from core.base.scanning.scan import MAX_SCANNED, scan_text
+from core.base.scanning.scan import MAX_SCANNED, is_broad, scan_pattern, scan_text
 from core.records.patterns import PatternType, Severity
 from tests.bench.labelled_scan import report
 from tests.bench.scanning import rates, stop_rates

@@ -22,11 +22,16 @@ from core.base.scanning.context_scan import (
     withhold_combined_harm,
 )
 from core.base.scanning.engine import Engine
-from core.base.scanning.messages import find_withhold_reason, render_if_safe
 from core.base.scanning.normalization import find_common_scripts, find_scripts
 from core.base.scanning.rules import VERSION, Rule, load_rules
 from core.base.scanning.scan import find_stopped_sentences
-from core.base.scanning.verdict import find_stopping_severity, highest_severity, stops_orders
+from core.base.scanning.verdict import (
+    find_stopping_severity,
+    find_withhold_reason,
+    highest_severity,
+    render_if_safe,
+    stops_orders,
+)
 from core.base.settings import ScanSettings, Settings
 from core.decisions.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
 from core.decisions.decision_text import describe_change

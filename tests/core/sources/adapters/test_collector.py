@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from core.base.context_blocks import render_blocks
+from core.base.prompt_text import render_blocks
 from core.records.findings import Finding
 from core.records.loops import LoopStatus
 from core.sources.adapters.adapter_table import ENTRY_POINTS, load_adapters, own_adapters

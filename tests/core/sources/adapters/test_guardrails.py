@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.context_blocks import Blocks
+from core.base.prompt_text import Blocks
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from core.records.reflections import LessonKind
 from core.sources.adapters.guardrails import NO_OP, GuardrailsAdapter

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.context_blocks import LABELS, Blocks
+from core.base.prompt_text import LABELS, Blocks
 from core.records.loops import CONTRADICTED, Liveness, LoopStatus, Outcome, StateSource
 from core.records.reflections import LessonKind
 from core.sources.adapters.join import check_claim
