@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from core.cli.command_table import ALIASES, TASK_ALIAS, translate_alias
+from core.cli.command_table import GroupPlace, translate_alias
 from tui.cli import cli
 
 ROOT = Path(__file__).parents[1]
@@ -76,17 +76,19 @@ def _exists(words: list[str]) -> bool:
     return command is not cli and used <= options
 
 
-def test_messages_name_the_current_spelling_of_commands() -> None:
-    """Old spellings still work, but no message, help text or table shows them."""
-    old = set(ALIASES) | {TASK_ALIAS}
-    shown = [
-        f"{file.relative_to(ROOT)}: ralphdeck {name}"
-        for folder in ("core", "tui")
-        for file in (*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.yaml"))
-        for name in re.findall(r"(?<!ralph )\bralphdeck ([a-z-]+)", file.read_text(encoding="utf-8"))
-        if name in old
-    ]
-    assert shown == []
+def test_messages_name_commands() -> None:
+    """Messages, help texts and tables that name a command to run name one that exists."""
+    wrong = []
+    for file in (file for folder in ("core", "tui") for file in (ROOT / folder).rglob("*.*")):
+        if file.suffix not in {".py", ".yaml", ".toml"}:
+            continue
+        for name, inner in re.findall(
+            r"(?:(?:see|run|with): |[^\"]`)ralphdeck ([a-z][a-z-]*)(?: ([a-z-]+))?", file.read_text("utf-8")
+        ):
+            place = cli.places.get(name)
+            if place is None or (inner and isinstance(place, GroupPlace) and inner not in place.commands):
+                wrong.append(f"{file.relative_to(ROOT)}: ralphdeck {name} {inner}")
+    assert wrong == []
 
 
 def test_links_between_pages_lead_to_files_and_headings() -> None:

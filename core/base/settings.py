@@ -48,7 +48,7 @@ class Setting(Struct, frozen=True):
     most: float = validation.MAX_AMOUNT  # upper bound of the same
     step: float = 1  # distance of one key press in an editor, in the unit that the editor shows
     offered: tuple[float, float] = (0, inf)  # range that an editor offers, in the unit that it shows
-    replayed: bool = True  # whether states and inversions depend on it, so that `what-if` can replay them
+    replayed: bool = True  # whether states and inversions depend on it, so that `changes NAME=VALUE` can replay them
     group: str = ""  # field of `Settings` that contains it; "" for a setting of no group
     field: str = ""  # field of the group
     kind: Any = None  # type of the value, without the annotation
@@ -465,7 +465,7 @@ _FIELDS: Final = (
     ("anti_pattern", "failures_until_asked_again max_examples"),
 )
 THRESHOLDS: Final = tuple(SETTINGS[f"{group}.{field}"] for group, fields in _FIELDS for field in fields.split())
-"""All thresholds in the order of `what-if`; settings that change states and inversions come first."""
+"""All thresholds in the order of `changes NAME=VALUE`; settings that change states and inversions come first."""
 
 
 def find_threshold(name: str) -> Setting:

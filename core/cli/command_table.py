@@ -1,4 +1,4 @@
-"""Table of commands: where each is implemented, its help, and former spellings.
+"""Table of commands: where each is implemented, and its help.
 
 A Python literal, since parsing a file would take a tenth of the time of a short command.
 """
@@ -6,8 +6,6 @@ A Python literal, since parsing a file would take a tenth of the time of a short
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 COMMANDS: Final = "core.cli.commands"
@@ -24,16 +22,11 @@ class Place(NamedTuple):
 
 
 class GroupPlace(NamedTuple):
-    """Group of commands with its help texts.
-
-    `aliases` maps old names to new ones; `default` is the command that runs without a name, if there is one.
-    """
+    """Group of commands with its help texts."""
 
     help: str
     details: str
     commands: dict[str, Place]
-    aliases: Mapping[str, str] = MappingProxyType({})
-    default: str = ""
 
 
 EXAMPLES: Final = """\
@@ -76,9 +69,8 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
         "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
         "compile": Place("compile:compile_lessons", "Write approved lessons into AGENTS.md, CLAUDE.md, rules, skills."),
-        "doctor": Place("doctor:doctor", "Check the files of a project, connected agents and the terminal."),
+        "doctor": Place("doctor:doctor", "Check a project, connected agents and the terminal; repair old patterns."),
         "mcp": Place("mcp:mcp", "Serve a project to an agent over the Model Context Protocol."),
-        "completion": Place("completion:completion", "Print the completion script for a shell."),
     },
     "Curate": {
         "pattern": GroupPlace(
@@ -95,8 +87,9 @@ Examples:
   ralphdeck pattern prune --dry-run""",
             {
                 "list": Place("patterns:list_patterns", "List patterns with state, success rate and use."),
-                "show": Place("patterns:show_pattern", "Show everything known about one pattern."),
-                "why": Place("patterns:why", "Explain the state of a pattern: the verdict, then every rule."),
+                "show": Place(
+                    "patterns:show_pattern", "Show everything known about a pattern, or why it has its state."
+                ),
                 "promote": Place("decisions:promote", "Pin patterns as proven."),
                 "deprecate": Place("decisions:deprecate", "Pin patterns as deprecated: agents are not given them."),
                 "reset": Place("decisions:reset", "Remove the pin: the evidence decides the state again."),
@@ -106,20 +99,21 @@ Examples:
                 "release": Place("decisions:release", "Approve patterns that are held or in quarantine."),
                 "note": Place("decisions:note", "Add a note to a pattern."),
                 "invert": Place("decisions:invert", "Review patterns that should become warnings."),
-                "duplicates": Place("maintenance:duplicates", "List pairs of similar patterns."),
-                "merge": Place("maintenance:merge", "Merge one pattern into another."),
+                "merge": Place("maintenance:merge", "List pairs of similar patterns, or merge two."),
                 "anchors": Place("anchors:anchors", "Show or change the files and names that a pattern is about."),
-                "repair": Place("repair:repair", "Repair patterns that earlier versions extracted by other rules."),
-                "prune": Place("maintenance:prune", "Archive patterns that rarely helped or are unused."),
-                "archive": Place("maintenance:archive", "Move patterns into the archive."),
-                "archived": Place("maintenance:archived", "List the archived patterns."),
-                "restore": Place("maintenance:restore", "Restore a pattern from the archive."),
+                "prune": Place("maintenance:prune", "Archive patterns that rarely helped or are unused; restore them."),
                 "export": Place(
                     "exchange:export_patterns", "Write patterns to a file that another project can import."
                 ),
                 "import": Place("exchange:import_patterns", "Import patterns that another project exported."),
             },
         ),
+        "lesson": Place("lessons:lesson", "Review what agents wrote into their memories, and their reflections."),
+        "review": Place("review:review", "List the questions that need a decision, show one, or snooze it."),
+        "undo": Place("decisions:undo", "Undo the newest decision in effect, or repeat the one undone last."),
+        "log": Place("decision_log:log", "List the decisions, or verify the hash chain of the decision log."),
+        "changes": Place("changes:changes", "Show what changed between two moments, or would with other thresholds."),
+        "check": Place("policy_check:check_command", "Check a project against a policy, for CI."),
     },
     "Team": {
         "team": GroupPlace(
@@ -129,48 +123,17 @@ Share patterns, decisions and evidence with a team, through a PostgreSQL databas
 
 \b
 Examples:
-  ralphdeck team init postgresql://ada@db.example/team
+  ralphdeck team join postgresql://ada@db.example/team --create
   ralphdeck team sync --dry-run
   ralphdeck team join postgresql://ada@db.example/team
   ralphdeck team status""",
             {
-                "init": Place("team:init_team", "Prepare a database for a team, and create a space."),
-                "join": Place("team:join", "Join this project to a team."),
+                "join": Place("team:join", "Join this project to a team, create a space, or leave the team."),
                 "status": Place("team_sync:status", "Show the space, members, and what is not sent yet."),
                 "sync": Place("team_sync:sync", "Send and receive what is new."),
-                "leave": Place("team:leave", "Stop sending and receiving; all files stay."),
                 "member": Place("team:member", "Add, change or remove a member of the space."),
             },
         ),
-    },
-    "Review": {
-        "review": GroupPlace(
-            "List and show the questions that need a decision, snooze them, and check suspicious reports.",
-            """\
-List and show the questions that need a decision, snooze them, and check suspicious reports. Without a command, the
-questions are listed.
-
-\b
-Examples:
-  ralphdeck review
-  ralphdeck review show pat-success-split-by-type-002
-  ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24""",
-            {
-                "list": Place(
-                    "review:list_questions", "List the questions that are worth the time, in the order of Review."
-                ),
-                "show": Place("review:show", "Show a question with its evidence, and what yes and no do."),
-                "snooze": Place("review:snooze", "Ask a question again later, or after new evidence."),
-                "suspicious": Place("review:suspicious", "Review sources that report many patterns as harmful."),
-            },
-            default="list",
-        ),
-        "undo": Place("decisions:undo", "Undo the newest decision in effect."),
-        "redo": Place("decisions:redo", "Repeat the decision that was undone last."),
-        "log": Place("decision_log:log", "List the decisions, or verify the hash chain of the decision log."),
-        "changes": Place("changes:changes", "Show what changed between two moments."),
-        "check": Place("policy_check:check_command", "Check a project against a policy, for CI."),
-        "accuracy": Place("review:accuracy", "Show how many decisions of a reviewer were confirmed by later evidence."),
     },
     "Loops": {
         "loop": GroupPlace(
@@ -187,16 +150,10 @@ Examples:
             {
                 "list": Place("loops:list_loops", "List what agents are doing and did, of every source."),
                 "show": Place("loops:show", "Show a loop with its iterations, lessons, files and transcripts."),
-                "usage": Place(
-                    "loops:show_usage", "Sum the tokens and the reported cost by day, source, agent, model or loop."
-                ),
                 "inject": Place("inject:inject", "Print the lessons that a loop or a task is given."),
-                "deliver": Place("deliver:deliver", "Print how the lessons get to a loop of another runner."),
                 "extract": Place("extract:extract", "Extract patterns from finished loops, tasks and debug sessions."),
-                "record": Place("reports:record", "Record that a loop followed a pattern, or feedback on a criterion."),
-                "outcome": Place("reports:outcome", "Record whether a loop or an attempt worked."),
-                "errors": Place("reports:errors", "Print, add or resolve the errors of a loop or an attempt."),
-                "score": Place("score:score", "Score how well loops and attempts worked."),
+                "record": Place("reports:record", "Record the outcome of a loop, a use of a pattern, or an error."),
+                "score": Place("score:score", "Score how well loops and attempts worked; print their errors."),
             },
         ),
         "watch": Place("watch:watch", "Follow a project without a screen; extract and prune automatically."),
@@ -222,88 +179,32 @@ Examples:
                 "start": Place("task_attempts:start", "Start an attempt, or resume an open one, and print its plan."),
                 "log": Place("task_log:log", "Log the actions of an attempt."),
                 "complete": Place(
-                    "task_attempts:complete", "Close an attempt with its outcome, and draft the reflection on it."
+                    "task_attempts:complete", "Close an attempt with its outcome and draft the reflection, or pause."
                 ),
                 "reflect": Place("task_attempts:reflect", "Write the reflection on an attempt."),
-                "pause": Place("task_attempts:pause", "Pause a task; the next start resumes it."),
-                "list": Place("tasks:list_tasks", "List the tasks with their attempts."),
-                "show": Place("history:history", "Print or export the attempts at a task, like history."),
-                "report": Place(
-                    "task_report:report", "Compare second tries with and without reflections; print success metrics."
-                ),
-                "similar": Place("tasks:similar", "List similar past tasks with their learnings."),
+                "list": Place("tasks:list_tasks", "List the tasks with their attempts, or similar tasks."),
+                "show": Place("history:show", "Print, export or replay the attempts at a task."),
             },
         ),
         "debug": GroupPlace(
             "Record and list debug sessions, find known fixes, and archive old sessions.",
             """\
-Query and archive the debug memory: what agents ran, what failed, why, and what fixed it. The commands failure, success
-and escalate are hooks for agents; start, run, analyse, fix and end record a session from a script.
+Record, query and archive the debug memory: what agents ran, what failed, why, and what fixed it.
 
 \b
 Examples:
   ralphdeck debug list --status failed,escalated
   ralphdeck debug failure --error-type TypeError --message "Cannot read property 'id' of null"
-  ralphdeck debug causes""",
+  ralphdeck debug list --causes""",
             {
-                "list": Place("debug:list_sessions", "List the debug sessions, newest first."),
+                "list": Place("debug:list_sessions", "List debug sessions, root causes, or fix templates."),
                 "show": Place("debug:show", "Show one debug session in full."),
-                "similar": Place("debug:similar", "List the sessions with an error of a type."),
-                "templates": Place("debug:templates", "List the fix templates for a root cause."),
-                "escalations": Place("debug:escalations", "List the sessions that were escalated to a person."),
-                "causes": Place("debug:causes", "List the most frequent root causes and recurring failures."),
                 "failure": Place("debug_hooks:failure", "Print the known fix for an error."),
-                "success": Place("debug_hooks:success", "Learn from a session that succeeded."),
-                "start": Place("debug_record:start", "Start a session and print its ID."),
                 "run": Place("debug_record:run", "Run a command, and add its failures and exit code to a session."),
-                "analyse": Place("debug_record:analyse", "Record the root cause of the newest failing run."),
-                "fix": Place("debug_record:fix", "Record the fix of the newest failing run."),
-                "end": Place("debug_record:end", "End a session: resolved, escalated or abandoned."),
-                "escalate": Place("debug_hooks:escalate", "Escalate a session to a person and save its context."),
-                "archive-expired": Place(
-                    "debug_archive:archive_expired", "Archive the sessions whose retention time is over."
-                ),
-                "archived": Place("debug_archive:archived", "List the archived sessions."),
-                "restore": Place("debug_archive:restore", "Restore a session from the archive."),
-            },
-            aliases={"sessions": "list", "retain": "archive-expired", "analyze": "analyse"},
-        ),
-        "reflection": GroupPlace(
-            "List what agents wrote about their attempts, and learnings that recur.",
-            """\
-List what agents wrote about their attempts, and learnings that recur.
-
-\b
-Examples:
-  ralphdeck reflection list --loop ralph-fix-auth-a1b2c3d4
-  ralphdeck reflection list --recurring""",
-            {
-                "list": Place("reflections:list_reflections", "List reflections, newest first."),
+                "record": Place("debug_record:record", "Start a session; record its cause, fix, end and lessons."),
+                "archive": Place("debug_archive:archive", "Archive the sessions whose retention time is over."),
             },
         ),
-        "lesson": GroupPlace(
-            "Review what agents wrote into their own memories and progress files.",
-            """\
-Review what agents and runners wrote down as learned: in memories, progress files, signs and guardrails.
-
-\b
-Examples:
-  ralphdeck lesson list --state open
-  ralphdeck lesson show 1a2b3c
-  ralphdeck lesson accept 1a2b3c
-  ralphdeck lesson conflicts
-  ralphdeck lesson reject 1a2b3c --reason "only true before the migration\"""",
-            {
-                "list": Place("lessons:list_lessons", "List what agents and runners wrote down as learned."),
-                "show": Place("lessons:show", "Show a lesson, where it is written, and what contradicts it."),
-                "accept": Place("lessons:accept", "Make a candidate pattern of a lesson."),
-                "reject": Place("lessons:reject", "Do not ask about a lesson again."),
-                "conflicts": Place("conflicts:conflicts", "List instructions that contradict or repeat each other."),
-                "fine": Place("conflicts:fine", "Mark a pair of instructions as fine."),
-            },
-        ),
-        "history": Place("history:history", "Print or export the attempts at a task."),
-        "replay": Place("replay:replay", "Step through an attempt at a task."),
         "search": Place("search:search", "Search tasks: their attempts, actions, reflections and errors."),
     },
     "Agents": {
@@ -311,63 +212,21 @@ Examples:
     },
     "Analyse": {
         "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
-        "cost": Place("cost:cost", "Show what lessons and agents' own files cost, and what they prevented."),
-        "experiment": GroupPlace(
-            "Hold lessons out by chance, and show whether they help.",
-            """\
-Hold lessons out of some tasks by chance, and show whether they help. Off until you start it. Without a command, the
-status is shown.
-
-\b
-Examples:
-  ralphdeck experiment start --share 0.2
-  ralphdeck experiment
-  ralphdeck experiment stop""",
-            {
-                "status": Place("experiment:status", "Show what is held out, and what that shows about each lesson."),
-                "start": Place("experiment:start", "Start to hold lessons out by chance, in all your projects."),
-                "stop": Place("experiment:stop", "Stop it in all your projects; what was recorded stays."),
-            },
-            default="status",
-        ),
-        "what-if": Place("what_if:what_if", "Replay the history with other thresholds."),
+        "cost": Place("cost:cost", "Show what lessons and agents' own files cost, or the usage of loops."),
+        "experiment": Place("experiment:experiment", "Hold lessons out by chance, and show whether they help."),
         "scan": Place("scan:scan", "Scan texts for dangerous instructions, and mask their secrets."),
-        "embed": Place("embed:embed", "Compute the vectors for semantic search."),
     },
 }
 """The commands in the sections and the order of `--help`."""
-ALIASES: Final = {
-    "patterns": ["pattern"],
-    "why": ["pattern", "why"],
-    "promote": ["pattern", "promote"],
-    "deprecate": ["pattern", "deprecate"],
-    "reset": ["pattern", "reset"],
-    "quarantine": ["pattern", "quarantine"],
-    "release": ["pattern", "release"],
-    "note": ["pattern", "note"],
-    "invert": ["pattern", "invert"],
-    "loops": ["loop", "list"],
-    "inject": ["loop", "inject"],
-    "extract": ["loop", "extract"],
-    "record": ["loop", "record"],
-    "outcome": ["loop", "outcome"],
-    "errors": ["loop", "errors"],
-    "score": ["loop", "score"],
-    "snooze": ["review", "snooze"],
-    "bursts": ["review", "suspicious"],
-    "mirror": ["accuracy"],
-    "reflections": ["reflection", "list"],
-}
-"""Former spellings by the command lines that replace them. They work, but `--help` does not list them."""
 PROGRAM_ALIASES: Final = {
     "ralph-extract-patterns": ["loop", "extract"],
     "ralph-inject-patterns": ["loop", "inject"],
     "ralph-patterns": ["pattern"],
-    "ralph-history": ["history"],
-    "ralph-replay": ["replay"],
+    "ralph-history": ["task", "show"],
+    "ralph-replay": ["task", "show", "--replay"],
     "ralph-search": ["search"],
 }
-"""Names of other programs by the command lines that replace them; they are entry points and commands."""
+"""Names of the documents of the loops, by the command lines that replace them; they are entry points and commands."""
 TASK_ALIAS: Final = "ralph"  # Followed by a task: prints the context for it, like `loop inject --task`.
 
 
@@ -377,4 +236,4 @@ def translate_alias(args: list[str]) -> list[str]:
     if name == TASK_ALIAS and rest:
         renamed = [re.sub("^--min-pattern-success-rate(?==|$)", "--min-success-rate", word) for word in rest]
         return ["loop", "inject", *([] if rest[0].startswith("-") else ["--task"]), *renamed]
-    return [*(ALIASES.get(name) or PROGRAM_ALIASES.get(name) or [name]), *rest]
+    return [*PROGRAM_ALIASES.get(name, [name]), *rest]

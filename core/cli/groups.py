@@ -42,10 +42,10 @@ class _LazyGroup(click.Group):
 
 
 class CommandGroup(_LazyGroup):
-    """A group of commands that also accepts their former names."""
+    """A group of commands."""
 
     def __init__(self, name: str, place: GroupPlace) -> None:
-        super().__init__(name, help=place.details, invoke_without_command=bool(place.default))
+        super().__init__(name, help=place.details)
         self.place: Final = place
         project_option(self)
 
@@ -53,20 +53,13 @@ class CommandGroup(_LazyGroup):
     def places(self) -> Mapping[str, Place]:
         return self.place.commands
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        known = {*self.place.commands, *self.place.aliases, *self.get_help_option_names(ctx)}
-        if self.place.default and known.isdisjoint(args):
-            args = [self.place.default, *args]
-        return super().parse_args(ctx, args)
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command by the first word; raises UsageError if there is none."""
-        word = self.place.aliases.get(args[0], args[0])
-        if word not in self.places and not word.startswith("-"):
-            raise unknown_command(word, self.places, ctx)
-        return super().resolve_command(ctx, [word, *args[1:]])
+        if args[0] not in self.places and not args[0].startswith("-"):
+            raise unknown_command(args[0], self.places, ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -17,11 +17,12 @@ from core.base.errors import Proposed, RalphdeckError
 from core.base.text import visible, visible_line
 from core.cli.command_table import EPILOG, EXAMPLES
 from core.cli.groups import Program, discard_stream
-from core.cli.support.options import project_option, readonly_option
+from core.cli.support.options import OneOf, project_option, readonly_option
 from core.cli.support.process import prepare_process
 
 PROGRAM: Final = "ralphdeck"
 INTERRUPTED: Final = 130
+SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def create_program(kind: type[Program], summary: str, metavar: str, *options: click.Parameter) -> Program:
@@ -40,6 +41,14 @@ def create_program(kind: type[Program], summary: str, metavar: str, *options: cl
     )
     project_option(program)
     readonly_option(program)
+    click.option(
+        "--completion",
+        type=OneOf(SHELLS),
+        is_eager=True,
+        expose_value=False,
+        callback=_print_completion,
+        help="Print the completion script for a shell; it completes commands, options and IDs.",
+    )(program)
     click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")(program)
     return program
 
@@ -55,6 +64,20 @@ def _run_default(ctx: click.Context) -> None:
         ctx.invoke(default)
     else:
         click.echo(ctx.get_help())
+
+
+def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
+    """Print the completion script for a shell, and end."""
+    if shell is None or ctx.resilient_parsing:
+        return
+    from click.shell_completion import get_completion_class
+
+    complete = get_completion_class(shell)
+    assert complete is not None
+    program = ctx.find_root().info_name or PROGRAM
+    script = complete(ctx.find_root().command, {}, program, f"_{program}_COMPLETE".upper()).source()
+    click.echo(script.encode(), nl=False)
+    ctx.exit()
 
 
 cli: Final = create_program(Program, "The dashboard is the program of the package `tui`.", "COMMAND [ARGS]...")

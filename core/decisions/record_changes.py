@@ -410,7 +410,7 @@ def restore(batch: Batch, pattern_id: str, patterns: Mapping[str, Pattern]) -> D
         if stored is not None:
             break
     else:
-        raise UnknownRecord(f"no archive contains {shorten_id(pattern_id)}; see: ralphdeck pattern archived")
+        raise UnknownRecord(f"no archive contains {shorten_id(pattern_id)}; see: ralphdeck pattern list --archived")
     record = {key: value for key, value in stored.value.items() if key != ARCHIVED}
     found = read_patterns("patterns.json", json.dumps({"patterns": [record]}).encode()).patterns
     if not found:

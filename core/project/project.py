@@ -239,7 +239,7 @@ class Project(ProjectReader):
                     raise Conflict(f"the reports of {visible_line(source, 80)} changed; review them again")
                 return burst
         raise UnknownRecord(
-            f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck review suspicious"
+            f"{visible_line(source, 80)!r} has no suspicious reports to decide; see: ralphdeck review --suspicious"
         )
 
     def _reflection_approval(self, command: commands.ApproveReflection) -> commands.ApproveText:
@@ -249,7 +249,7 @@ class Project(ProjectReader):
         name = visible_line(command.reflection_id, 80)
         learning = self._view.learnings.find(command.reflection_id)
         if learning is None:
-            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck reflection list")
+            raise UnknownRecord(f"no pattern and no reflection {name!r}; see: ralphdeck lesson --reflections")
         limit, used = self.settings.injection.max_field_chars, self._view.board.used_scripts
         stopped = find_stop_reason(learning.text, limit, True, used)
         if not stopped.startswith(HELD_PREFIX):

@@ -378,7 +378,7 @@ def _choose(
         return Answer(action, label, effect, deprecate, why_not=why_refused(deprecate, state))
     about = f"{name} over {other}"
     choose = commands.Dismiss(key=pair.answer_for(kept), summary=f"{CHOOSE.past} {about}", about=about)
-    effect = f"remove {other} yourself, as the diff shows; `ralphdeck lesson conflicts` lists it until you do"
+    effect = f"remove {other} yourself, as the diff shows; `ralphdeck review --conflicts` lists it until you do"
     return Answer(action, label, effect, choose, matters=False)
 
 

@@ -73,7 +73,7 @@ _MAX_TAG: Final = 80
 _REGEX_SYNTAX: Final = re.compile(r"\\.|[.*+?()\[\]{}|^$]+")
 
 _WRITTEN_AT_ONCE: Final = 64  # vectors computed between two writes: a quarter of a second
-MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck embed`
+MAX_ON_DEMAND: Final = 64  # vectors computed on demand, in at most a second; more need `ralphdeck doctor --embed`
 SURELY_MANY: Final = 10 * MAX_ON_DEMAND  # records, of which more than `MAX_ON_DEMAND` have different texts
 _MERGED_SHARE: Final = 16  # new vectors are used once there is one for this number of others; adding copies all
 

@@ -57,7 +57,7 @@ def row_questions(view: ProjectState, group: QuestionGroup) -> list[Block]:
     others = group.items[BEST : BEST + _MAX_NAMED]
     named: list[Block] = [line(item.short_name) for item in others]
     named += more(len(group.items) - BEST, "question", len(others))
-    listed = line((f"ralphdeck review list --kind {group.kind}", "name"), (" lists all", "quiet"))
+    listed = line((f"ralphdeck review --kind {group.kind}", "name"), (" lists all", "quiet"))
     return [*best, *section("Others", named), listed]
 
 

@@ -286,7 +286,7 @@ def _check_open(record: Mapping[str, Any]) -> None:
     status = record.get("status")
     if status in ENDS.values():
         shown = visible_line(str(record.get("session_id")), 80)
-        raise Refused(f"debug session {shown} has ended ({status}); start another one: ralphdeck debug start")
+        raise Refused(f"debug session {shown} has ended ({status}); start another one: ralphdeck debug record --start")
 
 
 def _runs_of(record: Mapping[str, Any]) -> list[Any]:

@@ -274,7 +274,9 @@ def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
     """Return the file of a session; Refused if it is YAML or reached through a link, ReadOnly in a read-only folder."""
     if session.file.endswith((".yaml", ".yml")):
         shown = visible_line(session.file, 160)
-        raise Refused(f"{shown} is YAML, to which nothing is added; start another session: ralphdeck debug start")
+        raise Refused(
+            f"{shown} is YAML, to which nothing is added; start another session: ralphdeck debug record --start"
+        )
     path = locate_file(paths, session)
     check_writable(path)
     return path

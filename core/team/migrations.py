@@ -66,11 +66,13 @@ def check_version(version: int) -> None:
             f"the team's database has schema {version}, but this ralphdeck knows only {latest}; upgrade ralphdeck"
         )
     if not version:
-        raise SchemaMismatch("the database is not prepared for a team; an administrator must run: ralphdeck team init")
+        raise SchemaMismatch(
+            "the database is not prepared; an administrator must run: ralphdeck team join URL --create"
+        )
     if version < latest:
         raise SchemaMismatch(
             f"the team's database has schema {version}, but this ralphdeck needs {latest}; "
-            f"a member of the role {OWNER} must run: ralphdeck team init"
+            f"a member of the role {OWNER} must run: ralphdeck team join --create"
         )
 
 

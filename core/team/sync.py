@@ -359,7 +359,7 @@ def check_space(state: LocalState, info: SpaceInfo) -> None:
     if state.fact("space") not in ("", str(info.id)):
         raise AccessDenied(
             f"the space {visible_line(info.name)} of this server is not the one that this project has joined; "
-            "to join it instead: ralphdeck team leave, then ralphdeck team join"
+            "to join it instead: ralphdeck team join --leave, then ralphdeck team join"
         )
 
 

@@ -33,7 +33,7 @@ _COMMAND_LIMITS: Final[Mapping[str, Limits]] = {
     "pattern list": (None, 400, None),
     "pattern show": (None, 400, None),
     "loop list": (None, 400, None),
-    "review list": (None, 600, None),
+    "review": (None, 600, None),
     "metrics": (None, 1500, None),
     "loop inject": (None, 500, 600),
     "task log": (80, None, None),

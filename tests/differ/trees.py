@@ -76,18 +76,18 @@ pattern quarantine pat-error-unique-violation-007 --reason unclear
 pattern quarantine pat-error-jwt-expired-006 --reason unclear
 pattern release pat-error-jwt-expired-006 --reason "read the text"
 undo
-redo
+undo --redo
 pattern promote pat-anti-any-cast-003
 undo
 pattern invert pat-success-split-by-type-002 --accept
 pattern merge pat-error-loop-closed-011 pat-error-event-loop-001
-pattern archive pat-success-test-generation-001 --reason old
-pattern archive pat-error-cors-preflight-008 --reason old
-pattern restore pat-success-test-generation-001
+pattern prune pat-success-test-generation-001 --reason old
+pattern prune pat-error-cors-preflight-008 --reason old
+pattern prune --restore pat-success-test-generation-001
 pattern invert pat-error-gateway-reset-004 --reject
-review snooze pat-error-import-cycle-013 --until 2099-01-01
-review snooze pat-anti-catch-all-006 --until {soon}
-review suspicious ralph-rewrite-the-session-store-on-r-152dfe93 --revoke --reason "one loop reports all"
+review pat-error-import-cycle-013 --until 2099-01-01
+review pat-anti-catch-all-006 --until {soon}
+review ralph-rewrite-the-session-store-on-r-152dfe93 --suspicious --revoke --reason "one loop reports all"
 loop extract ralph-set-up-contract-tests-for-the--c7dec1eb
 loop extract --all
 pattern export --output {root}/exported.json --team-shared
@@ -96,7 +96,7 @@ pattern deprecate pat-error-decimal-json-016 tmpl-async-error-handler-001 --reas
 undo
 loop record bd-1 pat-error-jwt-expired-006 --success
 loop record bd-2 pat-error-jwt-expired-006 --failure
-loop outcome bd-1 --success --duration 3m --errors 1
+loop record bd-1 --outcome --success --duration 3m --errors 1
 loop record bd-1 --criterion type_safe --success --value 0.5
 """
 """Commands that decide or record, one after another on the sample project; some are refused."""

@@ -45,7 +45,7 @@ def add_questions(project: Path, env: Mapping[str, str], count: int) -> None:
     arriving = project.with_name("arriving.json")
     records = [_pattern(number, failing=False) for number in range(count // 2, count)]
     arriving.write_text(json.dumps({"pattern_registry": {"error_patterns": records}}), encoding="utf-8")
-    command = [sys.executable, "-m", "core.cli", "patterns", "import", "--input", str(arriving)]
+    command = [sys.executable, "-m", "core.cli", "pattern", "import", "--input", str(arriving)]
     subprocess.run([*command, "--project", str(project)], env=dict(env), cwd=ROOT, check=True, capture_output=True)
 
 

@@ -25,50 +25,50 @@ SESSION = "80750770-4397-47c0-9ef8-505ce47f5f8c"
 FAILING = "pat-success-split-by-type-002"
 PATTERNS = ("pat-error-decimal-json-016", "pat-error-type-mismatch-003", "tmpl-async-error-handler-001")
 DECIDING = (
-    "note {pattern} {mark}",
-    "promote {pattern}",
-    "deprecate {pattern} --reason {mark}",
-    "reset {pattern}",
-    "quarantine {pattern} --reason {mark}",
-    "release {pattern}",
-    "patterns archive {pattern} --reason {mark}",
-    "patterns restore {pattern}",
-    "patterns merge {pattern} {other}",
-    "patterns prune",
-    f"invert {FAILING} --accept",
-    f"invert {FAILING} --reject",
-    f"bursts {BURST} --confirm",
-    f"snooze {FAILING} --uses 3",
-    "extract --all",
+    "pattern note {pattern} {mark}",
+    "pattern promote {pattern}",
+    "pattern deprecate {pattern} --reason {mark}",
+    "pattern reset {pattern}",
+    "pattern quarantine {pattern} --reason {mark}",
+    "pattern release {pattern}",
+    "pattern prune {pattern} --reason {mark}",
+    "pattern prune --restore {pattern}",
+    "pattern merge {pattern} {other}",
+    "pattern prune",
+    f"pattern invert {FAILING} --accept",
+    f"pattern invert {FAILING} --reject",
+    f"review {BURST} --suspicious --confirm",
+    f"review {FAILING} --uses 3",
+    "loop extract --all",
     "undo --any-author",
-    "redo",
+    "undo --redo",
 )
 """Decisions; the author appears in the log."""
 LOGGING = (
     "task init {mark}",
     "task log task-002 --type bash --tool Bash --param command=ls --success --reasoning {mark}",
     "task complete task-002 --failure --reason {mark}",
-    "task pause task-002",
+    "task complete task-002 --pause",
     "task reflect task-001 --learning {mark}",
-    f"errors {LOOP} --add {{mark}}",
-    f"debug escalate {SESSION} --reason {{mark}}",
-    f"record {LOOP} --criterion clarity --success --context {{mark}}",
-    f"outcome {LOOP} --failure --failure-mode other --failure-details {{mark}}",
+    f"loop record {LOOP} --error {{mark}}",
+    f"debug record {SESSION} --escalate --reason {{mark}}",
+    f"loop record {LOOP} --criterion clarity --success --context {{mark}}",
+    f"loop record {LOOP} --outcome --failure --failure-mode other --failure-details {{mark}}",
 )
 """Commands of agents; each writes the mark that it was called with."""
 QUIET = (
-    f"record {LOOP} {{pattern}} --success",
-    f"inject {LOOP}",
-    f"debug success {SESSION}",
+    f"loop record {LOOP} {{pattern}} --success",
+    f"loop inject {LOOP}",
+    f"debug record {SESSION} --success",
     "task start task-002 --resume",
     "task start task-004 --reopen --abandon",
-    "debug retain",
-    "debug restore nothing",
-    "embed",
-    "patterns import --input {exported}",
-    "patterns export --output {outside}",
+    "debug archive",
+    "debug archive --restore nothing",
+    "doctor --embed",
+    "pattern import --input {exported}",
+    "pattern export --output {outside}",
     "metrics --export {outside}.md --force",
-    "history task-001 --export {outside}.json",
+    "task show task-001 --export {outside}.json",
 )
 """Commands that write no mark."""
 
@@ -125,7 +125,7 @@ def words(command: str, project: Path, mark: str, number: int = 0) -> list[str]:
         "outside": str(outside),
     }
     arguments = [word.format(**fields) for word in command.split()]
-    takes_author = command in DECIDING or arguments[0] in ("record", "outcome", "errors")
+    takes_author = command in DECIDING or arguments[:2] == ["loop", "record"]
     return [*arguments, "--project", str(project), *(["--by", mark] if takes_author else [])]
 
 

@@ -53,54 +53,54 @@ def call(
 @pytest.mark.parametrize(
     "command",
     [
-        "loops",
-        "patterns list",
-        "reflections",
+        "loop list",
+        "pattern list",
+        "lesson --reflections",
         "log",
-        "invert",
+        "pattern invert",
         "doctor",
-        "inject --task fix-the-name",
+        "loop inject --task fix-the-name",
         "task list",
-        "task report",
-        "task similar fix-the-name",
+        "metrics --tasks",
+        "task list --similar fix-the-name",
         "search approach",
-        "debug sessions",
-        "debug escalations",
-        "debug causes",
-        "debug similar Type",
+        "debug list",
+        "debug list --escalated",
+        "debug list --causes",
+        "debug list --error-type Type",
     ],
 )
 @pytest.mark.parametrize(("opened", "form"), [("texts", ""), ("types", "--json")], indirect=["opened"])
 def test_lists_are_harmless(call: Call, command: str, form: str) -> None:
     code, out, _ = call(*(word.replace("-the-", " the ") for word in command.split()), *form.split())
     assert code == 0
-    assert out or command.startswith(("inject", "task similar"))
+    assert out or command.startswith(("loop inject", "task list --similar"))
 
 
 @pytest.mark.parametrize("opened", ["texts"], indirect=True)
 def test_extracted_patterns_are_harmless(call: Call) -> None:
-    assert call("extract", "--all", "--dry-run")[0] == 0
+    assert call("loop", "extract", "--all", "--dry-run")[0] == 0
 
 
 def test_single_records_are_harmless(call: Call, opened: Project) -> None:
     for pattern_id in spread(opened.view.snapshot.patterns, 3):
         if not pattern_id.startswith("-"):
-            assert call("patterns", "show", "--", pattern_id)[0] == 0
-            assert call("patterns", "show", "--json", "--", pattern_id)[0] == 0
-            assert call("why", "--", pattern_id)[0] == 0
+            assert call("pattern", "show", "--", pattern_id)[0] == 0
+            assert call("pattern", "show", "--json", "--", pattern_id)[0] == 0
+            assert call("pattern", "show", "--why", "--", pattern_id)[0] == 0
     for task_id in spread(opened.view.snapshot.tasks, 2):
-        for command in (("history",), ("history", "--attempt", "1"), ("replay", "--attempt", "1", "--speed", "0")):
-            assert call(*command, "--", task_id)[0] in {0, 1}
-            assert call(*command, "--json", "--", task_id)[0] in {0, 1}
+        for command in ((), ("--attempt", "1"), ("--replay", "--attempt", "1", "--speed", "0")):
+            assert call("task", "show", *command, "--", task_id)[0] in {0, 1}
+            assert call("task", "show", *command, "--json", "--", task_id)[0] in {0, 1}
     for session_id in spread(opened.view.snapshot.debug_sessions, 2):
         assert call("debug", "show", "--", session_id)[0] in {0, 1}
     for loop_id in spread(opened.view.snapshot.loops, 2):
-        assert call("inject", "--", loop_id)[0] in {0, 1}
+        assert call("loop", "inject", "--", loop_id)[0] in {0, 1}
 
 
 @pytest.mark.parametrize("opened", ["texts"], indirect=True)
 def test_debug_memory_answers_and_archives_are_harmless(call: Call, opened: Project) -> None:
-    for command in ("archived", "retain --dry-run", "templates null"):
+    for command in ("list --archived", "archive --dry-run", "list --templates null"):
         assert call("debug", *command.split())[0] == 0
     for session_id in spread(opened.view.snapshot.debug_sessions, 2):
         assert call("debug", "failure", f"--session={session_id}")[0] in {0, 1}
@@ -111,12 +111,12 @@ def test_hostile_arguments_give_harmless_errors(call: Call, tmp_path: Path) -> N
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     for payload in PAYLOADS:
         text = f"no-such-{payload.text[:200]}"
-        for command in ("why", "promote", "inject", "extract", "debug show", "debug restore"):
+        for command in ("pattern show", "pattern promote", "loop inject", "loop extract", "debug show"):
             code, out, err = call(*command.split(), "--", text, project=tmp_path)
             assert code == 1
             assert not out
             assert err.count("\n") == 1, "one line says why"
-        assert call("patterns", "list", "--state", text, project=tmp_path)[0] == 2
+        assert call("pattern", "list", "--state", text, project=tmp_path)[0] == 2
         assert call(text.replace("/", ""), project=tmp_path)[0] == 2
 
 
@@ -127,13 +127,16 @@ def test_decisions_are_harmless(opened: Project, call: Call, tmp_path: Path) -> 
     done = 0
     for n, pattern_id in enumerate(spread(opened.view.snapshot.patterns, 1)):
         reason = PAYLOADS[n].text[:100]
-        for command in (("promote",), ("reset",), ("deprecate", "--reason", reason), ("note",), ("undo",), ("redo",)):
-            subject = (
-                ()
-                if command[0] in {"undo", "redo"}
-                else ("--", pattern_id, *(("x" + reason,) * (command[0] == "note")))
-            )
-            code, _out, _err = call(*command, "--by", f"by {reason}", *subject, project=project)
+        pattern = ("--", pattern_id)
+        for command in (
+            ("pattern", "promote", "--by", f"by {reason}", *pattern),
+            ("pattern", "reset", "--by", f"by {reason}", *pattern),
+            ("pattern", "deprecate", "--by", f"by {reason}", "--reason", reason, *pattern),
+            ("pattern", "note", "--by", f"by {reason}", *pattern, f"x{reason}"),
+            ("undo", "--by", f"by {reason}"),
+            ("undo", "--redo", "--by", f"by {reason}"),
+        ):
+            code, _out, _err = call(*command, project=project)
             assert code in {0, 1}
             done += code == 0
     assert done > 3
@@ -141,7 +144,7 @@ def test_decisions_are_harmless(opened: Project, call: Call, tmp_path: Path) -> 
     assert call("log", "--json", project=project)[0] == 0
 
 
-@pytest.mark.parametrize("command", ["patterns list", "doctor"])
+@pytest.mark.parametrize("command", ["pattern list", "doctor"])
 def test_output_on_a_terminal_is_harmless(texts: Path, caches: Path, tmp_path: Path, command: str) -> None:
     words = python("-m", "core.cli", *command.split(), "--project", str(texts))
     with Terminal(words, environment(tmp_path, XDG_CACHE_HOME=str(caches))) as terminal:

@@ -31,7 +31,8 @@ ralph:
 ```
 
 An invalid value is reported as a finding, and the default applies. `ralphdeck doctor` lists every setting with its
-source. `ralphdeck what-if` shows the effect of other values of the groups `maturity`, `anti_pattern` and `learning`.
+source. `ralphdeck changes NAME=VALUE` shows the effect of other values of the groups `maturity`, `anti_pattern` and
+`learning`.
 """
 _OWN: Final = """\
 ## Your own settings

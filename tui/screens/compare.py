@@ -234,7 +234,7 @@ class CompareScreen(HistoryQueryScreen):
             if change.pattern_id in self.view.snapshot.patterns:
                 self.services.open_record("patterns", change.pattern_id, tab="Why")
             else:
-                self.services.say("No longer in the registry; see: ralphdeck pattern archived")
+                self.services.say("No longer in the registry; see: ralphdeck pattern list --archived")
         elif isinstance(change, LoopChange):
             self.services.open_record("loops", change.loop_id)
         elif isinstance(change, QuestionChange):

@@ -82,7 +82,7 @@ class LessonList:
         if joined.state is LessonState.ACCEPTED:
             return f"Already accepted as {', '.join(joined.patterns)}"
         if joined.lesson.kind is LessonKind.FACT:
-            return "A fact becomes a pattern only with a type: ralphdeck lesson accept ID --type TYPE"
+            return "A fact becomes a pattern only with a type: ralphdeck lesson ID --accept --type TYPE"
         return None
 
     def why_no_reject(self, key: str | None) -> str | None:

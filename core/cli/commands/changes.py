@@ -1,4 +1,4 @@
-"""`ralphdeck changes`: what changed between two moments."""
+"""`ralphdeck changes`: what changed between two moments, or would with other thresholds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import click
 
+from core.cli.commands.what_if import complete_threshold, list_thresholds, try_thresholds
 from core.cli.render.document import print_document
 from core.cli.render.output import end, minute, print_json, remark, wants_json
 from core.cli.support.as_of import PastMoment, remark_undated
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import ReadingCommand, choose_mode
 from core.cli.support.project import chosen_project, open_project
 
 LAST_VISIT: Final = "last-visit"
@@ -28,7 +29,12 @@ class _Since(PastMoment):
         return f"DATE|7d|{LAST_VISIT}"
 
 
+_PERIOD: Final = "since until is_complete"
+
+
 @click.command(cls=ReadingCommand)
+@click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=complete_threshold)
+@click.option("--thresholds", is_flag=True, help="List the thresholds and their values.")
 @click.option(
     "--since",
     type=_Since(end_of_day=False),
@@ -36,18 +42,37 @@ class _Since(PastMoment):
 )
 @click.option("--until", type=PastMoment(end_of_day=True), help="End; a day counts to its end. Default: now.")
 @click.option("--all", "is_complete", is_flag=True, help=f"All rows, not only the first {MAX_ROWS} of each table.")
-def changes(since: datetime | str | None, until: datetime | None, is_complete: bool) -> None:
+def changes(
+    values: tuple[str, ...],
+    thresholds: bool,
+    since: datetime | str | None,
+    until: datetime | None,
+    is_complete: bool,
+) -> None:
     """Show what changed between two moments: patterns, decisions, loops and questions.
 
     Both moments are scored from what was known then, with the present thresholds. The last visit is when the dashboard
     was last open on this project; one in the last half hour goes on.
+
+    With NAME=VALUE, replays the history with other thresholds: shows which patterns would change state or be inverted,
+    and how the weights of evaluation criteria would change. Nothing is written. Pins are ignored, so the numbers of
+    states differ from other lists. The group before the dot may be left out if the name is unique.
 
     \b
     Examples:
       ralphdeck changes
       ralphdeck changes --since 2026-11-01 --until 2026-11-15
       ralphdeck changes --since 36h --json | jq -r '.patterns[].id'
+      ralphdeck changes maturity.half_life_days=30
+      ralphdeck changes deprecation_threshold=20% min_helpful=3 --json
     """
+    mode = choose_mode({"NAME=VALUE": "", "--thresholds": "", "": _PERIOD})
+    if mode:
+        if thresholds:
+            list_thresholds()
+        else:
+            try_thresholds(values)
+        return
     from core.cli.json import objects
     from core.cli.support.user_files import last_visit
     from core.index.findings import all_findings

@@ -1,4 +1,4 @@
-"""`ralphdeck lesson conflicts` and `fine`."""
+"""`ralphdeck review --conflicts` and `--fine`: instructions that contradict or repeat each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import print_document
 from core.cli.render.output import end, line, print_object, remark, wants_json
-from core.cli.support.options import DecidingCommand, ReadingCommand, reason_option
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
@@ -23,24 +22,8 @@ OPEN: Final = 1  # exit code if two instructions contradict each other
 _MAX_LINES: Final = 5  # of two files that repeat each other
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("pair", required=False, metavar="[PAIR]")
-@click.option("--all", "is_all", is_flag=True, help="Also pairs that are fine, and repeats for different agents.")
-def conflicts(pair: str | None, is_all: bool) -> None:
-    """List instructions for agents that contradict or repeat each other, and what each costs.
-
-    Compares CLAUDE.md, AGENTS.md, GEMINI.md, rules, Copilot instructions and skills with each other, with the memories
-    of agents, and with patterns. With PAIR, shows one pair with the diff that removes one of the two; ralphdeck never
-    applies it.
-
-    The exit code is 1 if a contradiction is listed that is not marked as fine, else 0.
-
-    \b
-    Examples:
-      ralphdeck lesson conflicts
-      ralphdeck lesson conflicts 1a2b3c
-      ralphdeck lesson conflicts --all --json | jq -r '.pairs[].relation'
-    """
+def list_conflicts(pair: str | None, *, is_all: bool) -> None:
+    """List pairs of instructions, or show those of one question."""
     from core.records.instructions import Relation
     from core.show.pages.instructions import pairs_document
 
@@ -74,17 +57,8 @@ def conflicts(pair: str | None, is_all: bool) -> None:
         click.get_current_context().exit(OPEN)
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("pair", metavar="PAIR")
-@reason_option
-def fine(pair: str, reason: str) -> None:
-    """Mark a pair of instructions as fine: it is listed again if one of the texts changes.
-
-    \b
-    Examples:
-      ralphdeck lesson conflicts && ralphdeck lesson fine 1a2b3c
-      ralphdeck lesson fine 1a2b3c --reason "the website uses npm" && ralphdeck undo
-    """
+def mark_pair_fine(pair: str, reason: str) -> None:
+    """Mark a pair of instructions as fine: it is listed again if one of the texts changes."""
     from core.cli.commands.decisions import decide
     from core.questions.conflict import mark_fine
 
@@ -103,7 +77,7 @@ def _find_question(pairs: Sequence[InstructionPair], name: str) -> list[Instruct
     """Return the pairs of a question by its ID or a prefix; raises UnknownRecord."""
     known = {one.id for one in pairs}
     id = require_one(
-        find_matching_ids(name, known), name, what="pair", command="lesson conflicts --all", known=sorted(known)
+        find_matching_ids(name, known), name, what="pair", command="review --conflicts --all", known=sorted(known)
     )
     return [one for one in pairs if one.id == id]
 
@@ -131,7 +105,7 @@ def _print_group(pairs: Sequence[InstructionPair], answered: Container[str]) -> 
             line(f"  {visible_line(one.place, 80)}  {visible_line(one.text, 160)}")
             line((f"    {visible_line(describe_cost(one), 160)}", "bright_black"))
     if len(pairs) > _MAX_LINES:
-        line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck lesson conflicts {first.id}")
+        line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck review {first.id} --conflicts")
 
 
 def _pair_json(pair: InstructionPair, answered: Container[str]) -> objects.Wire:

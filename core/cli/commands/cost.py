@@ -1,4 +1,4 @@
-"""`ralphdeck cost`: the tokens of lessons and of agents' own files, and what they prevented."""
+"""`ralphdeck cost`: the tokens of lessons, of agents' own files, and of loops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import click
 from core.base.formatting import format_count, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
+from core.cli.commands.loops import show_usage, source_option
 from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.as_of import PastMoment
-from core.cli.support.options import ReadingCommand
+from core.cli.support.options import OneOf, ReadingCommand, choose_mode
 from core.cli.support.project import open_reader
 from core.show.metrics import DEFAULT_WEEKS
+from core.show.metrics.sessions import GROUPINGS
 
 if TYPE_CHECKING:
     from core.show.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
@@ -30,7 +32,9 @@ _MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
 @click.option(
     "--since", type=PastMoment(end_of_day=False), help="Only contexts since then, such as 30d. Default: 12 weeks."
 )
-def cost(since: datetime | None) -> None:
+@click.option("--by", type=OneOf(list(GROUPINGS)), help="Sum the tokens and the reported cost of loops instead.")
+@source_option
+def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> None:
     """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
 
     The period is that of Metrics, 12 weeks, unless --since has another one. Each lesson: how often it was given, its
@@ -39,11 +43,20 @@ def cost(since: datetime | None) -> None:
     its sessions, those that only some sessions load, and lines that repeat another line or a lesson. Sizes are
     estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
 
+    With --by, sums the tokens and the reported cost of all loops. A loop counts on the day (UTC) of its end or last
+    activity. Cost is what runners and agents reported; nothing is computed from prices, and loops that report no cost
+    add none.
+
     \b
     Examples:
       ralphdeck cost --since 30d
       ralphdeck cost --json | jq '.lessons[] | select(.followed.followed == 0)'
+      ralphdeck cost --by model --source claude
+      ralphdeck cost --by day --json | jq .total.usage.cost_usd
     """
+    if choose_mode({"--by": "sources", "": "since"}):
+        show_usage(by or "day", sources)
+        return
     from core.show.metrics.context_cost import measure_cost, measure_files, sum_by_agent
     from core.show.metrics.dashboard import list_week_starts
 

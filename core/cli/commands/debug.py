@@ -1,4 +1,4 @@
-"""`ralphdeck debug list`, `show` and other queries of the debug memory."""
+"""`ralphdeck debug list` and `show`: queries of the debug memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from core.cli.render.output import (
 )
 from core.cli.support.as_of import PastMoment
 from core.cli.support.id_completion import complete_session
-from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words
+from core.cli.support.options import COUNT, FRACTION, ReadingCommand, Words, choose_mode
 from core.cli.support.project import chosen_project, open_project
 from core.records.debug_sessions import ESCALATED, STATUSES, DebugSession
 from core.show.pages.signs import session_status_sign
@@ -51,18 +51,112 @@ _MAX_NAME: Final = 60
 STATUS_COLOURS: Final = {"passed": "green", "failed": "red", "escalated": "yellow", "in progress": "cyan"}
 
 
+_MODES: Final = {
+    "--error-type": "file_pattern limit",
+    "--escalated": "since",
+    "--causes": "min_count",
+    "--templates": "min_effectiveness",
+    "--archived": "",
+    "": "status file_pattern category",
+}
+
+
 @click.command("list", cls=ReadingCommand)
 @click.option("--status", type=Words([one.replace("_", "-") for one in STATUSES]), help="Only with these states.")
-@click.option("--file", "file_pattern", metavar="LIKE", help="Only on these files: % is any text, _ any character.")
+@click.option(
+    "--file",
+    "file_pattern",
+    metavar="LIKE",
+    help="Only on these files or failures in them: % is any text, _ a character.",
+)
 @click.option("--category", metavar="WORD", help="Only with this root cause, such as null_undefined_access.")
-def list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, category: str | None) -> None:
+@click.option("--error-type", metavar="TYPE", help="Only sessions with an error of this type, ignoring case.")
+@click.option(
+    "--limit",
+    type=COUNT,
+    default=keys.MAX_SIMILAR,
+    show_default=True,
+    metavar="N",
+    help="With --error-type: at most N sessions.",
+)
+@click.option("--escalated", is_flag=True, help="Only sessions that were escalated to a person, with the reason.")
+@click.option(
+    "--since",
+    type=PastMoment(end_of_day=False),
+    help="With --escalated: only after this time, such as 2026-02-01 or 7d.",
+)
+@click.option("--archived", is_flag=True, help="List the archived sessions, last archived first.")
+@click.option("--causes", is_flag=True, help="List the most frequent root causes, and the tests that fail repeatedly.")
+@click.option(
+    "--min-count",
+    type=COUNT,
+    default=MIN_RUNS,
+    show_default=True,
+    help="With --causes: minimum number of failures of a test, recorded or reported.",
+)
+@click.option("--templates", metavar="CATEGORY", help="List the fix templates for a root cause.")
+@click.option(
+    "--min-effectiveness",
+    type=FRACTION,
+    default=keys.MIN_EFFECTIVENESS,
+    show_default=True,
+    help="Only templates with a reported success rate above this.",
+)
+def list_sessions(
+    status: tuple[str, ...] | None,
+    file_pattern: str | None,
+    category: str | None,
+    error_type: str | None,
+    limit: int,
+    escalated: bool,
+    since: datetime | None,
+    archived: bool,
+    causes: bool,
+    min_count: int,
+    templates: str | None,
+    min_effectiveness: float,
+) -> None:
     """List the debug sessions, newest first.
+
+    --escalated: a session is listed if its status is escalated, or if debug record --escalate was called for it and no
+    person has acknowledged it in Review.
+
+    --causes: PASSED and FAILED are the numbers of sessions with this cause by result; FIXES HELD counts fixes with a
+    known result. RUNS is the number of recorded runs in which a test failed. REPORTED is the number that sessions
+    report; it may include unsaved runs or be wrong. Tests with fewer RUNS than --min-count are listed last, sorted by
+    REPORTED. NOW is the resolution.
+
+    --templates: WORKS is the success rate of the fixes in all sessions with the problem, including failed sessions.
+    HELD shows the counts and the 90 % interval. If no result is known, WORKS is the rate that the newest session
+    reports. --min-effectiveness filters by the reported rates.
 
     \b
     Examples:
       ralphdeck debug list --status escalated
       ralphdeck debug list --file "src/auth/%" --category null_undefined_access --json
+      ralphdeck debug list --error-type TypeError --file "src/auth/%" --json
+      ralphdeck debug list --escalated --since 7d
+      ralphdeck debug list --causes
+      ralphdeck debug list --templates race_condition --min-effectiveness 0.5 --json
     """
+    mode = choose_mode(_MODES)
+    if error_type is not None:
+        _list_similar(error_type, ANY_FILE if file_pattern is None else file_pattern, limit)
+    elif templates is not None:
+        _list_templates(templates, min_effectiveness)
+    elif mode == "--escalated":
+        _list_escalated(since)
+    elif mode == "--causes":
+        _list_causes(min_count)
+    elif mode == "--archived":
+        from core.cli.commands.debug_archive import list_archived
+
+        list_archived()
+    else:
+        _list_sessions(status, file_pattern, category)
+
+
+def _list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, category: str | None) -> None:
     state = open_project().view
     index = state.debug
     found = set(index.sessions)
@@ -91,7 +185,7 @@ def find_session(state: ProjectState, name: str) -> DebugSession:
         if archived is None or any(id.startswith(name) for id in state.snapshot.debug_sessions):
             raise
         shown, file = visible_line(archived.session.id, 80), visible_line(archived.file, 160)
-        hint = f"restore it with: ralphdeck debug restore {shown}"
+        hint = f"restore it with: ralphdeck debug archive --restore {shown}"
         raise UnknownRecord(f"debug session {shown!r} is archived in {file}; {hint}") from None
 
 
@@ -156,26 +250,8 @@ def show(session_id: str) -> None:
     end(findings)
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("error_type", metavar="ERROR_TYPE")
-@click.option(
-    "--file",
-    "file_pattern",
-    default=ANY_FILE,
-    metavar="LIKE",
-    help="Only failures in such files: % is any text, _ any character; case is ignored.",
-)
-@click.option(
-    "--limit", type=COUNT, default=keys.MAX_SIMILAR, show_default=True, metavar="N", help="At most N sessions."
-)
-def similar(error_type: str, file_pattern: str, limit: int) -> None:
-    """List the sessions with an error of this type, ignoring case, newest first.
-
-    \b
-    Examples:
-      ralphdeck debug similar TypeError
-      ralphdeck debug similar TypeError --file "src/auth/%" --json
-    """
+def _list_similar(error_type: str, file_pattern: str, limit: int) -> None:
+    """List the sessions with an error of this type, newest first."""
     state = open_project().view
     names = matching_spellings(state.debug.values(keys.ERROR_TYPE), error_type) or [error_type]
     found = {one.id: one for name in names for one in state.debug.find_similar(name, file_pattern, limit)}
@@ -183,27 +259,8 @@ def similar(error_type: str, file_pattern: str, limit: int) -> None:
     print_sessions(state, sorted(found.values(), key=newest_first)[:limit])
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("category", metavar="CATEGORY")
-@click.option(
-    "--min-effectiveness",
-    type=FRACTION,
-    default=keys.MIN_EFFECTIVENESS,
-    show_default=True,
-    help="Only templates with a reported success rate above this.",
-)
-def templates(category: str, min_effectiveness: float) -> None:
-    """List the fix templates for a root cause.
-
-    WORKS is the success rate of the fixes in all sessions with the problem, including failed sessions. HELD shows the
-    counts and the 90 % interval. If no result is known, WORKS is the rate that the newest session reports.
-    --min-effectiveness filters by the reported rates.
-
-    \b
-    Examples:
-      ralphdeck debug templates null_undefined_access
-      ralphdeck debug templates race_condition --min-effectiveness 0.5 --json
-    """
+def _list_templates(category: str, min_effectiveness: float) -> None:
+    """List the fix templates for a root cause."""
     from core.cli.json.debug import fix_template
     from core.index.findings import all_findings
 
@@ -247,22 +304,8 @@ def _interval(counts: FixCounts, level: float) -> str:
     return "{:.2f}-{:.2f}".format(*counts.interval(level)) if counts.known else ""
 
 
-@click.command(cls=ReadingCommand)
-@click.option(
-    "--since",
-    type=PastMoment(end_of_day=False),
-    help="Only sessions escalated after this time, such as 2026-02-01 or 7d.",
-)
-def escalations(since: datetime | None) -> None:
-    """List the sessions that were escalated to a person, newest first.
-
-    A session is listed if its status is escalated, or if debug escalate was called for it and no person has
-    acknowledged it in Review.
-
-    \b
-    Example:
-      ralphdeck debug escalations --since 7d
-    """
+def _list_escalated(since: datetime | None) -> None:
+    """List the sessions that were escalated to a person, newest first."""
     from core.cli.json.debug import session_rows
     from core.index.findings import all_findings
 
@@ -287,28 +330,8 @@ def escalations(since: datetime | None) -> None:
     end(all_findings(state))
 
 
-@click.command(cls=ReadingCommand)
-@click.option(
-    "--min-count",
-    "--least",
-    "min_count",
-    type=COUNT,
-    default=MIN_RUNS,
-    show_default=True,
-    help="Minimum number of failures of a test, recorded or reported.",
-)
-def causes(min_count: int) -> None:
-    """List the most frequent root causes over all sessions, and the tests that fail repeatedly.
-
-    PASSED and FAILED are the numbers of sessions with this cause by result; FIXES HELD counts fixes with a known
-    result. RUNS is the number of recorded runs in which a test failed. REPORTED is the number that sessions report; it
-    may include unsaved runs or be wrong. Tests with fewer RUNS than --min-count are listed last, sorted by REPORTED.
-    NOW is the resolution.
-
-    \b
-    Example:
-      ralphdeck debug causes
-    """
+def _list_causes(min_count: int) -> None:
+    """List the most frequent root causes, and the tests that fail repeatedly."""
     from core.cli.json.debug import fix_rate
     from core.index.findings import all_findings
 

@@ -1,4 +1,4 @@
-"""`ralphdeck debug archive-expired`, `archived` and `restore`."""
+"""`ralphdeck debug archive`, and the list of archived sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.options import DecidingCommand, ReadingCommand
+from core.cli.support.options import DecidingCommand, choose_mode
 from core.cli.support.project import chosen_project, decider, now, read_configuration
 from core.records.debug_sessions import IN_PROGRESS
 
@@ -30,22 +30,29 @@ if TYPE_CHECKING:
     from core.tasks.archive import RetentionPeriod, RetentionPlan
 
 
-@click.command("archive-expired", cls=DecidingCommand)
+@click.command(cls=DecidingCommand)
 @click.option("--dry-run", is_flag=True, help="Print when each file expires, and archive nothing.")
-def archive_expired(dry_run: bool) -> None:
+@click.option("--restore", metavar="SESSION", help="Restore the file of this session; its retention time starts again.")
+def archive(dry_run: bool, restore: str | None) -> None:
     """Archive the debug sessions whose retention time is over: 30 days after the last change, 60 days if the session
     has lessons, 90 days if it was escalated (settings `debug_memory`).
 
     The longest of these times applies; a session in progress is never archived. When all sessions of a file have
-    expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is deleted: see debug restore.
+    expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is deleted:
+    --restore moves a file back, and debug list --archived lists them. SESSION is the ID of the session or a prefix of
+    it. If several files have the session, the file that was archived last is restored, and the others are listed.
 
     \b
     Examples:
-      ralphdeck debug archive-expired --dry-run
-      ralphdeck debug archive-expired
+      ralphdeck debug archive --dry-run
+      ralphdeck debug archive
+      ralphdeck debug archive --restore dm-001-example
     """
     from core.tasks.archive import DebugArchive
 
+    if choose_mode({"--restore": "", "": "dry_run"}):
+        _restore(restore or "")
+        return
     settings, at = read_configuration().settings.debug_memory, now()
     archive = DebugArchive(chosen_project(), by=decider())
     if dry_run:
@@ -99,14 +106,8 @@ def _rule(period: RetentionPeriod) -> str:
     return names.get(period.rule, f"{period.rule} ({plural(period.days or 0, 'day')})")
 
 
-@click.command(cls=ReadingCommand)
-def archived() -> None:
-    """List the archived debug sessions, last archived first.
-
-    \b
-    Example:
-      ralphdeck debug archived
-    """
+def list_archived() -> None:
+    """List the archived debug sessions, last archived first."""
     from core.tasks.archive import DebugArchive
 
     found = DebugArchive(chosen_project()).list_sessions()
@@ -124,18 +125,8 @@ def archived() -> None:
     end(())
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("session_id", metavar="SESSION")
-def restore(session_id: str) -> None:
-    """Restore the file of an archived session; its retention time starts again.
-
-    SESSION is the ID of the session or a prefix of it. If several files have the session, the file that was archived
-    last is restored, and the others are listed.
-
-    \b
-    Example:
-      ralphdeck debug archived && ralphdeck debug restore dm-001-example
-    """
+def _restore(session_id: str) -> None:
+    """Restore the file of an archived session."""
     from core.tasks.archive import DebugArchive
 
     restored = DebugArchive(chosen_project(), by=decider()).restore(session_id, now())

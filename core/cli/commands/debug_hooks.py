@@ -1,4 +1,4 @@
-"""`ralphdeck debug failure`, `success` and `escalate`: hooks for agents."""
+"""`ralphdeck debug failure`, and what a session that ended teaches: hooks for agents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.json.loops import record_update
 from core.cli.render.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
-from core.cli.support.id_completion import complete_pattern, complete_session
+from core.cli.support.id_completion import complete_session
 from core.cli.support.input_file import read_input
-from core.cli.support.options import DecidingCommand, ReadingCommand
+from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, open_project
 from core.cli.support.work_options import print_recorded_counts
 from core.files.file_reader import MAX_BYTES
@@ -116,29 +116,8 @@ def failure(
     end(all_findings(state))
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@click.option(
-    "--applied",
-    "applied",
-    multiple=True,
-    metavar="PATTERN",
-    shell_complete=complete_pattern,
-    help="A pattern of the registry that helped; may be repeated.",
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would be learned; write nothing.")
-def success(session_id: str, applied: tuple[str, ...], dry_run: bool) -> None:
-    """Learn from a session that succeeded.
-
-    Each applied pattern gets a success. The lessons of the session are written to `learnings` of its file, with their
-    frequency and the success rate of their fixes over all sessions; a YAML file that already has learnings is not
-    changed. Then patterns are extracted as by loop extract, and Review asks about new patterns.
-
-    \b
-    Examples:
-      ralphdeck debug success dm-001-example --dry-run
-      ralphdeck debug success dm-001-example --applied pat-error-null-check-015
-    """
+def learn_from_success(session_id: str, applied: Sequence[str], *, dry_run: bool) -> None:
+    """Learn from a session that succeeded."""
     from core.cli.commands.debug import find_session
     from core.cli.commands.decisions import decided_json
     from core.project.debug_hooks import on_success
@@ -187,20 +166,8 @@ def _print(result: SuccessResult, *, dry_run: bool) -> None:
         remark(f"nothing to learn from {result.session_id}")
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@click.option("--reason", default="", help="Why a person must decide; saved with the context.")
 def escalate(session_id: str, reason: str) -> None:
-    """Escalate a session to a person, and save its context: the session, the last iterations of its loop, errors,
-    reflections, injected patterns and the open attempt at its task.
-
-    Prints the path of the file with the context; that file is never changed. Review asks about the session, whatever
-    its status, until a person acknowledges it. Another call saves another file and asks again.
-
-    \b
-    Example:
-      ralphdeck debug escalate dm-001-example --reason "needs credentials"
-    """
+    """Escalate a session to a person, and save its context; prints the path of the file with it."""
     from core.cli.commands.debug import find_session
     from core.project.debug_hooks import on_escalation
 

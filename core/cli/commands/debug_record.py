@@ -1,4 +1,4 @@
-"""`ralphdeck debug start`, `run`, `analyse`, `fix` and `end`: record a debug session from a script."""
+"""`ralphdeck debug run` and `record`: record a debug session from a script."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import click
 
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.paths import BEGIN_COMMAND, is_folder, relative_to_project
+from core.cli.commands.debug_hooks import escalate, learn_from_success
 from core.cli.render.output import line, print_object, remark, wants_json, warn
-from core.cli.support.id_completion import complete_loop, complete_session
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf
+from core.cli.support.id_completion import complete_loop, complete_pattern, complete_session
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, choose_mode
 from core.cli.support.project import chosen_project, decider, now, open_project
 from core.files.file_reader import MAX_BYTES
 from core.records.debug_sessions import ABANDONED, ENDS, ESCALATED, PASSED, RESOLVED, ROOT_CAUSES, Analysis, Fix
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import DebugSession, Execution
     from core.tasks.recorder import DebugRecorder
 
-_session: Final = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+AUTO: Final = "auto"
 
 
 def _recorder(*, signed: bool = True) -> DebugRecorder:
@@ -36,45 +37,7 @@ def _recorder(*, signed: bool = True) -> DebugRecorder:
 
 
 @click.command(cls=DecidingCommand)
-@click.option(
-    "--file", metavar="FILE", default="", help="The source file that is debugged. Default: that of the first failure."
-)
-@click.option(
-    "--task", "task_id", metavar="TASK", default="", envvar="RALPHDECK_TASK", help="The task. Default: $RALPHDECK_TASK."
-)
-@click.option("--loop", "loop_id", metavar="ID", default="", shell_complete=complete_loop, help="The loop.")
-@click.option("--iteration", type=COUNT, metavar="N", help="The iteration of the loop.")
-@click.option(
-    "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT", help="The agent. Default: $RALPHDECK_AGENT."
-)
-@click.option(
-    "--id", "session_id", metavar="UUID", default="", help="ID of the session; one that exists is used again."
-)
-def start(file: str, task_id: str, loop_id: str, iteration: int | None, agent: str, session_id: str) -> None:
-    """Start a debug session and print its ID.
-
-    \b
-    Examples:
-      session=$(ralphdeck debug start --file src/cart.py --agent debugger)
-      ralphdeck debug start --loop ralph-fix-auth-a1b2c3d4 --iteration 3
-    """
-    recorder = _recorder(signed=False)
-    made = recorder.start(
-        file=relative_to_project(file, str(chosen_project().project)),
-        task_id=task_id,
-        loop_id=loop_id,
-        agent=agent,
-        iteration=iteration,
-        session_id=session_id,
-    )
-    if wants_json():
-        print_object("SessionStarted", session_id=made)
-    else:
-        line(made)
-
-
-@click.command(cls=DecidingCommand)
-@_session
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option(
     "--input",
@@ -92,6 +55,7 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
 
     \b
     Examples:
+      session=$(ralphdeck debug record --start --file src/cart.py)
       ralphdeck debug run "$session" -- pytest -q
       ralphdeck debug run "$session" -- npx jest --json
       ralphdeck debug run "$session" --input report.json
@@ -139,25 +103,153 @@ def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
     return done.exit_code, made
 
 
-@click.command(cls=DecidingCommand)
-@_session
-@click.option("--cause", metavar="TEXT", required=True, help="The root cause of the failures, at least 20 characters.")
-@click.option("--strategy", metavar="TEXT", required=True, help="How to fix it, at least 20 characters.")
-@click.option("--category", type=OneOf(ROOT_CAUSES), help="The kind of the root cause.")
-@click.option("--confidence", type=FRACTION, help="How certain the cause is.")
-@click.option("--related", metavar="TEXT", multiple=True, help="Another failure with this cause; may be repeated.")
-def analyse(
-    session_id: str, cause: str, strategy: str, category: str | None, confidence: float | None, related: tuple[str, ...]
-) -> None:
-    """Record the root cause of the newest failing run of a session, and the strategy to fix it.
+_MODES: Final = {
+    "--start": "files task_id loop_id iteration agent new_id",
+    "--cause": "session_id strategy category confidence related",
+    "--fix": "session_id files diff",
+    "--end": "session_id reason",
+    "--success": "session_id applied dry_run",
+    "--escalate": "session_id reason",
+    "": "session_id",
+}
 
-    A second call replaces the analysis.
+
+@click.command(cls=DecidingCommand)
+@click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_session)
+@click.option("--start", is_flag=True, help="Start a session and print its ID.")
+@click.option("--cause", metavar="TEXT", help="The root cause of the newest failing run, at least 20 characters.")
+@click.option("--fix", metavar="TEXT", help="The fix for the newest failing run: what was changed, and why.")
+@click.option("--end", type=OneOf((AUTO, *ENDS)), help="End the session; auto: resolved if its last run passed.")
+@click.option("--success", is_flag=True, help="Learn from a session that succeeded.")
+@click.option("--escalate", "is_escalation", is_flag=True, help="Escalate to a person, whatever the status.")
+@click.option(
+    "--file",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="With --start, the file that is debugged. Default: that of the first failure. With --fix, a changed file; may "
+    "be repeated. Default: those of the diff.",
+)
+@click.option("--diff", metavar="FILE", help="With --fix: the change as a unified diff, - for standard input.")
+@click.option("--strategy", metavar="TEXT", help="With --cause: how to fix it, at least 20 characters.")
+@click.option("--category", type=OneOf(ROOT_CAUSES), help="With --cause: the kind of the root cause.")
+@click.option("--confidence", type=FRACTION, help="With --cause: how certain it is.")
+@click.option("--related", metavar="TEXT", multiple=True, help="Another failure with this cause; may be repeated.")
+@click.option(
+    "--task", "task_id", metavar="TASK", default="", envvar="RALPHDECK_TASK", help="The task. Default: $RALPHDECK_TASK."
+)
+@click.option("--loop", "loop_id", metavar="ID", default="", shell_complete=complete_loop, help="The loop.")
+@click.option("--iteration", type=COUNT, metavar="N", help="The iteration of the loop.")
+@click.option(
+    "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT", help="The agent. Default: $RALPHDECK_AGENT."
+)
+@click.option("--id", "new_id", metavar="UUID", default="", help="With --start: its ID; one that exists is used again.")
+@click.option("--reason", default="", metavar="TEXT", help="Why a person must decide; saved with the context.")
+@click.option(
+    "--applied",
+    multiple=True,
+    metavar="PATTERN",
+    shell_complete=complete_pattern,
+    help="With --success: a pattern of the registry that helped; may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="With --success: only show what would be learned; write nothing.")
+def record(
+    session_id: str | None,
+    start: bool,
+    cause: str | None,
+    fix: str | None,
+    end: str | None,
+    success: bool,
+    is_escalation: bool,
+    files: tuple[str, ...],
+    diff: str | None,
+    strategy: str | None,
+    category: str | None,
+    confidence: float | None,
+    related: tuple[str, ...],
+    task_id: str,
+    loop_id: str,
+    iteration: int | None,
+    agent: str,
+    new_id: str,
+    reason: str,
+    applied: tuple[str, ...],
+    dry_run: bool,
+) -> None:
+    """Record a debug session from a script: start it, and add its root cause, fix and end. `debug run` adds its runs.
+
+    A second --cause replaces the analysis of the run, a second --fix the fix. The next run verifies the fix. A repeated
+    --end changes nothing. Ending a session as resolved includes --success, and ending it as escalated --escalate.
+
+    --success: each applied pattern gets a success. The lessons of the session are written to `learnings` of its file,
+    with their frequency and the success rate of their fixes over all sessions; a YAML file that already has learnings
+    is not changed. Then patterns are extracted as by loop extract, and Review asks about new patterns.
+
+    --escalate saves the context of the session: the session, the last iterations of its loop, errors, reflections,
+    injected patterns and the open attempt at its task. Prints the path of the file with it, which is never changed.
+    Review asks about the session until a person acknowledges it. Another call saves another file and asks again.
 
     \b
-    Example:
-      ralphdeck debug analyse "$session" --category null_undefined_access \\
+    Examples:
+      session=$(ralphdeck debug record --start --file src/cart.py --agent debugger)
+      ralphdeck debug run "$session" -- pytest -q
+      ralphdeck debug record "$session" --category null_undefined_access \\
         --cause "total() reads line.vat, which is None for gifts" --strategy "Count a missing VAT as 0"
+      git diff | ralphdeck debug record "$session" --fix "Count a missing VAT as 0" --diff -
+      ralphdeck debug record "$session" --end resolved
+      ralphdeck debug record dm-001-example --success --applied pat-error-null-check-015
+      ralphdeck debug record dm-001-example --escalate --reason "needs credentials"
     """
+    mode = choose_mode(_MODES)
+    if not mode:
+        raise click.UsageError("give --start, --cause, --fix, --end, --success or --escalate")
+    if mode == "--start":
+        if len(files) > 1:
+            raise click.UsageError("give --start one --file")
+        _start("".join(files), task_id, loop_id, iteration, agent, new_id)
+        return
+    if session_id is None:
+        raise click.UsageError(f"{mode} needs a SESSION")
+    if cause is not None:
+        _analyse(session_id, cause, strategy, category, confidence, related)
+    elif fix is not None:
+        _fix(session_id, fix, files, diff)
+    elif end is not None:
+        _end(session_id, end, reason)
+    elif success:
+        learn_from_success(session_id, applied, dry_run=dry_run)
+    else:
+        escalate(session_id, reason)
+
+
+def _start(file: str, task_id: str, loop_id: str, iteration: int | None, agent: str, session_id: str) -> None:
+    """Start a debug session and print its ID."""
+    recorder = _recorder(signed=False)
+    made = recorder.start(
+        file=relative_to_project(file, str(chosen_project().project)),
+        task_id=task_id,
+        loop_id=loop_id,
+        agent=agent,
+        iteration=iteration,
+        session_id=session_id,
+    )
+    if wants_json():
+        print_object("SessionStarted", session_id=made)
+    else:
+        line(made)
+
+
+def _analyse(
+    session_id: str,
+    cause: str,
+    strategy: str | None,
+    category: str | None,
+    confidence: float | None,
+    related: tuple[str, ...],
+) -> None:
+    """Record the root cause of the newest failing run of a session, and the strategy to fix it."""
+    if strategy is None:
+        raise click.UsageError("--cause needs a --strategy")
     recorder = _recorder()
     session = recorder.find(session_id)
     analysis = Analysis(
@@ -170,27 +262,8 @@ def analyse(
         remark(f"analysis of run {number}")
 
 
-@click.command(cls=DecidingCommand)
-@_session
-@click.option("--description", metavar="TEXT", required=True, help="What was changed, and why.")
-@click.option(
-    "--file",
-    "files",
-    metavar="FILE",
-    multiple=True,
-    help="A changed file; may be repeated. Default: those of the diff.",
-)
-@click.option("--diff", metavar="FILE", help="The change as a unified diff, - for standard input.")
-def fix(session_id: str, description: str, files: tuple[str, ...], diff: str | None) -> None:
-    """Record the fix for the newest failing run of a session. The next run verifies it.
-
-    A second call replaces the fix.
-
-    \b
-    Examples:
-      git diff | ralphdeck debug fix "$session" --description "Count a missing VAT as 0" --diff -
-      ralphdeck debug fix "$session" --description "Count a missing VAT as 0" --file src/cart.py
-    """
+def _fix(session_id: str, description: str, files: tuple[str, ...], diff: str | None) -> None:
+    """Record the fix for the newest failing run of a session."""
     from core.cli.support.input_file import read_input
     from core.tasks.session_files import files_of_diff
 
@@ -206,30 +279,15 @@ def fix(session_id: str, description: str, files: tuple[str, ...], diff: str | N
         remark(f"fix of run {number}")
 
 
-@click.command(cls=DecidingCommand)
-@_session
-@click.option("--resolved", "how", flag_value=RESOLVED, help="The last run passed.")
-@click.option("--escalated", "how", flag_value=ESCALATED, help="A person must decide, as by debug escalate.")
-@click.option("--abandoned", "how", flag_value=ABANDONED, help="The work is given up; the session failed.")
-@click.option("--reason", default="", metavar="TEXT", help="Why a person must decide; only with --escalated.")
-def end(session_id: str, how: str | None, reason: str) -> None:
-    """End a session. Without a flag it is resolved if its last run passed; otherwise a flag is needed.
-
-    A resolved session is handed to debug success, and an escalated one to debug escalate. A
-    repeated call changes nothing.
-
-    \b
-    Examples:
-      ralphdeck debug end "$session" --resolved
-      ralphdeck debug end "$session" --escalated --reason "needs credentials"
-    """
+def _end(session_id: str, how: str, reason: str) -> None:
+    """End a session; AUTO is resolved if its last run passed."""
     from core.project.debug_hooks import on_escalation, on_success
 
     if reason and how != ESCALATED:
-        raise click.UsageError("--reason needs --escalated")
+        raise click.UsageError("--reason needs --end escalated")
     recorder = _recorder()
     session = recorder.find(session_id)
-    chosen = how or _derive_end(session)
+    chosen = how if how != AUTO else _derive_end(session)
     changed = recorder.end(session, chosen)
     file, lessons = "", 0
     if changed and chosen != ABANDONED:
@@ -255,4 +313,4 @@ def _derive_end(session: DebugSession) -> str:
     last = session.executions[-1].results if session.executions else None
     if session.status == PASSED or (last is not None and last.green):
         return RESOLVED
-    raise click.UsageError("the last run did not pass; give --escalated or --abandoned")
+    raise click.UsageError("the last run did not pass; give --end escalated or --end abandoned")

@@ -1,4 +1,4 @@
-"""Decisions on patterns, e.g. `ralphdeck pattern promote`; `undo` and `redo`."""
+"""Decisions on patterns, e.g. `ralphdeck pattern promote`; `undo`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
 from core.cli.render.output import end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import DecidingCommand, ReviewingCommand, WholeNumber, reason_option
+from core.cli.support.options import DecidingCommand, ReviewingCommand, WholeNumber, choose_mode, reason_option
 from core.cli.support.project import now, open_project
 from core.decisions.commands import (
     AcceptInversion,
@@ -148,12 +148,13 @@ def note(pattern_id: str, text: str) -> None:
 @click.command(cls=DecidingCommand)
 @click.argument("decision_id", metavar="[DECISION]", default="")
 @click.option("--any-author", is_flag=True, help="Undo the newest decision even if another person made it.")
-def undo(decision_id: str, any_author: bool) -> None:
+@click.option("--redo", is_flag=True, help="Repeat the decision that was undone last; not possible after another one.")
+def undo(decision_id: str, any_author: bool, redo: bool) -> None:
     """Undo the newest decision in effect. Repeated calls undo the whole decision log.
 
     Another person's decision is undone only with --any-author, or if its ID is given. Decisions that were made together
     are undone together. DECISION is the ID of an older decision or group, such as a merge; it is undone unless a later
-    decision depends on it. Undo is a decision too: nothing is removed from the log, and redo repeats what was undone.
+    decision depends on it. Undo is a decision too: nothing is removed from the log, and --redo repeats what was undone.
 
     \b
     Examples:
@@ -161,19 +162,12 @@ def undo(decision_id: str, any_author: bool) -> None:
       ralphdeck log --verb merge --json      (prints the ID)
       ralphdeck undo 20260503T120000000-1a2b3c4d
       ralphdeck undo --any-author
+      ralphdeck undo --redo
     """
+    if choose_mode({"--redo": "", "": "decision_id any_author"}):
+        decide(open_project(asks=False), Redo())
+        return
     decide(open_project(asks=False), Undo(decision_id=decision_id, any_author=any_author))
-
-
-@click.command(cls=DecidingCommand)
-def redo() -> None:
-    """Repeat the decision that was undone last; not possible after another decision.
-
-    \b
-    Example:
-      ralphdeck redo
-    """
-    decide(open_project(asks=False), Redo())
 
 
 def decide_patterns(
@@ -339,7 +333,7 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
     wanted = project.view.find_pattern(pattern_id).id
     found = [proposal for proposal in proposals if proposal.pattern_id == wanted]
     if not found:
-        raise Refused(f"{wanted} is not due for inversion; see: ralphdeck pattern why {wanted}")
+        raise Refused(f"{wanted} is not due for inversion; see: ralphdeck pattern show {wanted} --why")
     return found
 
 

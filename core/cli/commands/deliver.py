@@ -1,4 +1,4 @@
-"""`ralphdeck loop deliver`: print how the context gets to a loop of another runner."""
+"""`ralphdeck loop inject --deliver`: print how the context gets to a loop of another runner."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import click
 from core.base.masking import mask_secrets
 from core.base.text import visible
 from core.cli.render.output import end, print_json, remark, wants_json
-from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand
 from core.cli.support.project import find_loop, open_project
 from core.show.pages.loops import delivery_explanation, delivery_text
 
@@ -18,21 +16,8 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("loop_id", metavar="LOOP", shell_complete=complete_loop)
-def deliver(loop_id: str) -> None:
-    """Print how the context for its task gets to a loop: a command to run, or a change of a file to apply.
-
-    If nothing is injected for the task now, only the way is printed.
-
-    Nothing is run or written: files of other runners are only read. A runner without a way of its own gets the context
-    from the hooks of its agent (ralphdeck connect).
-
-    \b
-    Examples:
-      ralphdeck loop list --source snarktank,open-ralph
-      ralphdeck loop deliver snarktank:tasks/cart > context.diff
-    """
+def print_delivery(loop_id: str) -> None:
+    """Print how the context for its task gets to a loop."""
     from core.index.findings import all_findings
     from core.project.reader import find_delivery
 

@@ -20,7 +20,8 @@ from core.cli.groups import Program
 from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
-from core.cli.support.options import ReadingCommand
+from core.cli.support.id_completion import complete_pattern
+from core.cli.support.options import ReadingCommand, choose_mode, reason_option
 from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
 from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
@@ -56,8 +57,19 @@ class Check(NamedTuple):
     text: str
 
 
-@click.command(cls=ReadingCommand)
-def doctor() -> None:
+class _DoctorCommand(ReadingCommand):
+    """A command that reads, and with --repair --apply decides."""
+
+    standard = ("--by", *ReadingCommand.standard)
+
+
+@click.command(cls=_DoctorCommand)
+@click.argument("pattern_ids", metavar="[PATTERN]...", nargs=-1, shell_complete=complete_pattern)
+@click.option("--repair", "repairs", is_flag=True, help="Print how patterns of earlier versions would be repaired.")
+@click.option("--apply", is_flag=True, help="With --repair: make the changes.")
+@reason_option
+@click.option("--embed", "embeds", is_flag=True, help="Compute the missing vectors for semantic search.")
+def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str, embeds: bool) -> None:
     """Check the files of a project, connected agents, team, terminal and file watcher; print all paths and settings.
 
     The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
@@ -67,11 +79,40 @@ def doctor() -> None:
     Without a project only the terminal and the files of the user are checked, and the exit code is 1; with --json
     nothing is printed. The last line is the summary.
 
+    --repair lists the patterns that earlier versions extracted by other rules, or only PATTERNs. Such a pattern has
+    a trigger that also matches other errors, a text that only names the changed files, a template with partial
+    placeholders, or it repeats another pattern of the same fix. It becomes what is extracted from the same work today.
+    If this work is not recorded any more, the bad part is removed, or the pattern is archived. Patterns from other
+    tools, lessons of agents, and patterns that a person pinned, approved or edited do not change. With --apply all
+    changes are made together, with one undo.
+
+    --embed computes vectors of patterns, tasks and instructions for agents: a small model runs on this machine and
+    takes about 5 ms for each text. They are saved in .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings,
+    even if you interrupt the command. Records without a vector are found by the words that they share with a task.
+
     \b
     Examples:
       ralphdeck doctor
       ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
+      ralphdeck doctor --repair
+      ralphdeck doctor --repair --apply pat-error-assert-001 && ralphdeck undo
+      ralphdeck doctor --embed
     """
+    mode = choose_mode({"--repair": "pattern_ids apply reason", "--embed": "", "": ""})
+    if mode == "--repair":
+        from core.cli.commands.repair import repair_patterns
+
+        repair_patterns(pattern_ids, is_applied=apply, reason=reason)
+    elif mode == "--embed":
+        from core.cli.commands.embed import compute_vectors
+
+        compute_vectors()
+    else:
+        _check()
+
+
+def _check() -> None:
+    """Make all checks and print them."""
     from core.agents.apply import remove_old_drafts
     from core.cli.support.user_files import keymap_file, log_file
     from core.files.user_files import index_file
@@ -316,7 +357,7 @@ def _lessons(records: OldRecords) -> Iterator[Found]:
     counts = [(problem.value, records.count(problem), what, how) for problem, what, how in parts]
     for name, count, what, how in counts:
         if count:
-            yield name, WARNING, f"{plural(count, 'lesson')} {what} (ralphdeck pattern repair {how})"
+            yield name, WARNING, f"{plural(count, 'lesson')} {what} (ralphdeck doctor --repair {how})"
     if not records.repairs:
         yield "rules", OK, "all extracted lessons keep today's rules"
     if records.left:
@@ -338,7 +379,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
     else:
         yield "records", OK, "records and evidence agree"
     for burst in view.board.bursts:
-        yield "suspicious reports", WARNING, f"{format_burst(burst)}; see: ralphdeck review suspicious"
+        yield "suspicious reports", WARNING, f"{format_burst(burst)}; see: ralphdeck review --suspicious"
 
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
@@ -369,7 +410,7 @@ def _vectors(project: Project) -> Iterator[Found]:
         ("pattern", project.embeddings.count(snapshot.patterns), len(snapshot.patterns)),
         ("task", project.task_embeddings.count(tasks), len(tasks)),
     ):
-        hint = "; see: ralphdeck embed" if ready and having < records else ""
+        hint = "; see: ralphdeck doctor --embed" if ready and having < records else ""
         yield f"{noun} vectors", NOTE, f"{having:,} of {plural(records, noun)} have a vector{hint}"
 
 

@@ -1,4 +1,4 @@
-"""`ralphdeck embed`: compute the vectors for semantic search."""
+"""`ralphdeck doctor --embed`: compute the vectors for semantic search."""
 
 from __future__ import annotations
 
@@ -11,26 +11,14 @@ import click
 from core.base.errors import BadInput, install_hint
 from core.base.text import plural
 from core.cli.render.output import line, print_object, wants_json
-from core.cli.support.options import Command
 from core.cli.support.project import chosen_project, open_project
 
 if TYPE_CHECKING:
     from core.retrieval.embeddings import Record, VectorSubject
 
 
-@click.command(cls=Command)
-def embed() -> None:
-    """Compute the missing vectors of patterns, tasks and instructions for agents.
-
-    A small model runs on this machine and takes about 5 ms for each text. The vectors are saved in
-    .aiwg/ralph/memory/embeddings and .aiwg/ralph/index/embeddings, even if you interrupt the command. Records without
-    a vector are found by the words that they share with a task.
-
-    \b
-    Examples:
-      ralphdeck embed
-      ralphdeck embed --json
-    """
+def compute_vectors() -> None:
+    """Compute the missing vectors of patterns, tasks and instructions for agents."""
     from core.questions.conflict import index_instructions
     from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
     from core.tasks.task_links import embeddable_work

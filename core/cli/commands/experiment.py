@@ -14,7 +14,7 @@ from core.base.pattern_titles import name_apart
 from core.base.text import continued, plural, visible_line
 from core.cli.json import objects
 from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
-from core.cli.support.options import FRACTION, Command, ReadingCommand
+from core.cli.support.options import FRACTION, OneOf, ReadingCommand
 from core.cli.support.project import is_readonly, open_reader
 from core.cli.support.team import last_team_status
 
@@ -30,18 +30,44 @@ _START: Final = "to start one: ralphdeck experiment start --share 0.2"
 
 
 @click.command(cls=ReadingCommand)
-def status() -> None:
-    """Show whether lessons are held out by chance, and what that shows about each lesson.
+@click.argument("action", type=OneOf(("start", "stop")), required=False, metavar="[start|stop]")
+@click.option(
+    "--share",
+    type=FRACTION,
+    help="With start: share of the tasks that do not get a lesson that they would get, for each lesson: 0.1 to 0.5.",
+)
+def experiment(action: str | None, share: float | None) -> None:
+    """Show whether lessons are held out by chance, and what that shows about each lesson. Off until you start it.
 
     The error of a lesson returns more or less often in the tasks that got the lesson than in those in which a coin held
     it out. The interval of the difference may be looked at every day; a verdict is right with a probability of 95 %.
     The comparison without an experiment is that of sessions that happened to have a lesson with those that did not.
 
+    `start` begins to hold lessons out, in all your projects on this machine: the share is written to your own settings;
+    a project can forbid it (injection.allow_experiment). Each project has results of its own. A coin decides for each
+    task and each lesson that it would get. What a person promoted, what is about safety, and lessons with the tag
+    `always` are always given. Half shows most in the same time; a tenth costs least. `stop` ends it in all your
+    projects: all lessons are given again. What was recorded stays, and is shown.
+
     \b
     Examples:
+      ralphdeck experiment start --share 0.2
       ralphdeck experiment
-      ralphdeck experiment status --json | jq '.patterns[] | {id, verdict}'
+      ralphdeck experiment --json | jq '.patterns[] | {id, verdict}'
+      ralphdeck experiment stop
     """
+    if (action == "start") is (share is None):
+        raise click.UsageError("start needs a --share" if share is None else "--share needs start")
+    if action == "start" and share is not None:
+        _start(share)
+    elif action == "stop":
+        _stop()
+    else:
+        _show_status()
+
+
+def _show_status() -> None:
+    """Show what is held out, and what that shows about each lesson."""
     from core.index.experiment import explain_not_running, is_forbidden
     from core.show.metrics.lesson_effect import measure_lesson_effect
 
@@ -169,27 +195,8 @@ def _require_user() -> None:
         raise ReadOnly("read-only: nothing is written; start without --readonly and RALPHDECK_READONLY")
 
 
-@click.command(cls=Command)
-@click.option(
-    "--share",
-    type=FRACTION,
-    required=True,
-    help="Share of the tasks that do not get a lesson that they would get, for each lesson: 0.1 to 0.5.",
-)
-def start(share: float) -> None:
-    """Start to hold lessons out by chance, in all your projects on this machine.
-
-    The share is written to your own settings, so it counts wherever your agents are given lessons; a project can forbid
-    it (injection.allow_experiment). Each project has results of its own.
-
-    A coin decides for each task and each lesson that it would get. What a person promoted, what is about safety, and
-    lessons with the tag `always` are always given. Half shows most in the same time; a tenth costs least.
-
-    \b
-    Examples:
-      ralphdeck experiment start --share 0.2
-      ralphdeck experiment start --share 0.5
-    """
+def _start(share: float) -> None:
+    """Start to hold lessons out by chance."""
     from core.index.experiment import set_share
     from core.learning.experiments import COST_OF_LOOKING, EXPECTED_RATES, required_trials
     from core.trust.experiment_secret import read_or_make_secret
@@ -208,14 +215,8 @@ def start(share: float) -> None:
         )
 
 
-@click.command(cls=Command)
-def stop() -> None:
-    """Stop the experiment in all your projects: all lessons are given again. What was recorded stays, and is shown.
-
-    \b
-    Example:
-      ralphdeck experiment stop
-    """
+def _stop() -> None:
+    """Stop the experiment."""
     from core.index.experiment import set_share
 
     _require_user()

@@ -1,4 +1,4 @@
-"""`ralphdeck history`: print or export the attempts at a task."""
+"""`ralphdeck task show`: print or export the attempts at a task."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from core.cli.json import objects
 from core.cli.render.document import print_document, print_reflections
 from core.cli.render.output import end, json_bytes, line, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_task
-from core.cli.support.options import ReadingCommand, WholeNumber, words_option
+from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber, choose_mode, words_option
 from core.cli.support.project import chosen_project, now, read_configuration
 from core.files.atomic_write import export_file, write_file
 from core.records.episodes import Attempt, Task
 from core.records.loops import Outcome
 from core.show.pages.markdown import blocks_markdown, to_markdown
-from core.tasks.attempts import AttemptCondition, assess_attempt
+from core.tasks.attempts import MAX_PAUSE, AttemptCondition, assess_attempt
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 _LIMIT: Final = 50
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
+
+
+_MODES: Final = {
+    "--replay": "task number speed first errors full",
+    "": "task number only_reflections outcome export limit",
+}
 
 
 @click.command(cls=ReadingCommand)
@@ -54,8 +60,31 @@ _MARKDOWN: Final = frozenset({".md", ".markdown"})
     metavar="N",
     help="Print the last N attempts, milestones and reflections. Exports and --json have all.",
 )
-def history(
-    task: str, number: int | None, only_reflections: bool, outcome: frozenset[str], export: Path | None, limit: int
+@click.option("--replay", is_flag=True, help="Step through an attempt: each action with its reason, result and time.")
+@click.option(
+    "--speed",
+    type=NumberRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="X",
+    help=f"With --replay, on a terminal: wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} "
+    "seconds), divided by X; 0: do not wait.",
+)
+@click.option("--from", "first", type=WholeNumber(min=1), default=1, metavar="N", help="Replay from action N.")
+@click.option("--errors", is_flag=True, help="Replay only failed actions.")
+@click.option("--full", is_flag=True, help="Replay with all lines of the results.")
+def show(
+    task: str,
+    number: int | None,
+    only_reflections: bool,
+    outcome: frozenset[str],
+    export: Path | None,
+    limit: int,
+    replay: bool,
+    speed: float,
+    first: int,
+    errors: bool,
+    full: bool,
 ) -> None:
     """Print the attempts at TASK, with their outcomes and what was learned.
 
@@ -66,13 +95,23 @@ def history(
     JSON has all attempts and their actions. Markdown has the last 500 actions of each attempt on one line each; with
     --attempt it has all actions in full.
 
+    --replay steps through an attempt, the last one by default. Ctrl-C stops it. Long outputs are shortened to their
+    first and last lines. The result of a failed action is its error, followed by its output.
+
     \b
     Examples:
-      ralphdeck history task-001
-      ralphdeck history task-001 --attempt 2
-      ralphdeck history task-001 --reflections --outcome failure,timeout
-      ralphdeck history task-001 --export task-001.md
+      ralphdeck task show task-001
+      ralphdeck task show task-001 --attempt 2
+      ralphdeck task show task-001 --reflections --outcome failure,timeout
+      ralphdeck task show task-001 --export task-001.md
+      ralphdeck task show task-001.2 --replay --errors --speed 0
+      ralphdeck task show task-001 --replay --attempt 2 --from 40 --json | jq '.steps[].verdict'
     """
+    if choose_mode(_MODES):
+        from core.cli.commands.replay import replay_attempt
+
+        replay_attempt(task, number, speed, first, errors=errors, full=full)
+        return
     from core.tasks.history import read_attempt
     from core.tasks.task_files import find_attempt
 
@@ -85,7 +124,7 @@ def history(
     if outcomes and attempt is not None:
         raise click.UsageError("--outcome filters all attempts; leave out the number of the attempt")
     if file is None and not wants_json():
-        end(_show(paths, task_id, attempt, outcomes, only_reflections, limit))
+        end(_print(paths, task_id, attempt, outcomes, only_reflections, limit))
         return
     found = _read_all(paths, task_id, outcomes) if attempt is None else read_attempt(paths, task_id, attempt)
     if file is not None:
@@ -100,7 +139,7 @@ def history(
     end(_findings(found))
 
 
-def _show(
+def _print(
     paths: ProjectPaths,
     task_id: str,
     attempt: int | None,

@@ -17,7 +17,16 @@ from core.cli.render.output import end, print_bytes, print_json, remark, wants_j
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import FRACTION, OneOf, ReadingCommand, Words, invocation, output_option, setting_option
+from core.cli.support.options import (
+    FRACTION,
+    OneOf,
+    ReadingCommand,
+    Words,
+    choose_mode,
+    invocation,
+    output_option,
+    setting_option,
+)
 from core.cli.support.project import find_loop, open_project, open_reader
 from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
@@ -74,9 +83,11 @@ class InjectCommand(ReadingCommand, HookCommand):
 @click.option("--explain", is_flag=True, help="Print what is in the context and why, and why the rest is left out.")
 @click.option("--no-record", is_flag=True, help="Do not record the injection.")
 @click.option("--hook", type=OneOf(FORMS), help=_HOOK_HELP)
+@click.option("--deliver", is_flag=True, help="Print how the context gets to a LOOP of another runner; run nothing.")
 def inject(
     loop_id: str | None,
     task: str | None,
+    deliver: bool,
     output: Path | None,
     explain: bool,
     no_record: bool,
@@ -90,6 +101,10 @@ def inject(
     reflections in the context are recorded as given, so that their effect can be measured. Dangerous reflections and
     those that wait for approval are left out; --json lists them with the reason.
 
+    --deliver prints a command to run, or a change of a file to apply, by which a LOOP gets the context for its task; if
+    nothing is injected for it now, only the way. Files of other runners are only read. A runner without a way of its
+    own gets the context from the hooks of its agent (ralphdeck connect).
+
     \b
     Examples:
       ralphdeck loop inject ralph-fix-auth-a1b2c3d4 --output context.md
@@ -97,7 +112,16 @@ def inject(
       ralphdeck loop inject --task "Speed up the report query" --top-k 3 --types error,anti --json
       ralphdeck loop inject --task "Fix the login" --explain
       ralphdeck loop inject --hook claude-code
+      ralphdeck loop inject snarktank:tasks/cart --deliver > context.diff
     """
+    if deliver:
+        from core.cli.commands.deliver import print_delivery
+
+        choose_mode({"--deliver": "loop_id"})
+        if loop_id is None:
+            raise click.UsageError("--deliver needs a LOOP")
+        print_delivery(loop_id)
+        return
     from core.index.contexts import prepare_delivery, prepare_task_injection
     from core.index.findings import all_findings
     from core.retrieval.injection import Injection

@@ -1,23 +1,33 @@
-"""`ralphdeck lesson list`, `show`, `accept` and `reject`."""
+"""`ralphdeck lesson`: what agents and runners wrote down as learned."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from core.base.errors import Refused
 from core.base.id_lookup import find_matching_ids, require_one
+from core.cli.commands.reflections import KINDS as REFLECTION_KINDS
+from core.cli.commands.reflections import list_reflections
 from core.cli.json import objects
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, end, id_column, print_object, print_table, remark, wants_json
-from core.cli.support.id_completion import complete_lesson
-from core.cli.support.options import DecidingCommand, OneOf, ReadingCommand, limit_option, reason_option, words_option
+from core.cli.support.id_completion import complete_lesson, complete_loop
+from core.cli.support.options import (
+    ListingCommand,
+    OneOf,
+    WholeNumber,
+    choose_mode,
+    limit_option,
+    reason_option,
+    words_option,
+)
 from core.cli.support.project import open_project
 from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
 from core.records.patterns import PatternType
-from core.records.reflections import JoinedLesson, LessonKind, LessonState
+from core.records.reflections import MIN_LOOPS, JoinedLesson, LessonKind, LessonState
 from core.show.pages.reflections import place_name
 
 if TYPE_CHECKING:
@@ -34,12 +44,28 @@ COLUMNS = (
     Column("LESSON", lambda one: one.lesson.text, free=True, least=40),
     Column("FILE", lambda one: place_name(one.lesson), free=True, expendable=5),
 )
-lesson_argument = click.argument("lesson_id", metavar="ID", shell_complete=complete_lesson)
+
+_MODES: Final = {
+    "ID": "accept reject kind_of_pattern reason",
+    "--reflections": "kind limit loop task",
+    "--recurring": "kind limit loop task min_loops",
+    "": "runner kind state loaded limit",
+}
 
 
-@click.command("list", cls=ReadingCommand)
+@click.command(cls=ListingCommand)
+@click.argument("lesson_id", metavar="[ID]", required=False, shell_complete=complete_lesson)
+@click.option("--accept", is_flag=True, help="Make a candidate pattern of the lesson with this ID.")
+@click.option(
+    "--type",
+    "kind_of_pattern",
+    type=OneOf([kind.value for kind in PatternType if kind is not PatternType.TEMPLATE]),
+    help="With --accept: type of the pattern. Default: as the kind of the lesson says.",
+)
+@click.option("--reject", is_flag=True, help="Do not ask about the text of the lesson again, in any file.")
+@reason_option
 @click.option("--runner", metavar="NAME", help="Only lessons in files of this runner or agent.")
-@words_option("--kind", words=[kind.value for kind in LessonKind], help="Only of these kinds.")
+@words_option("--kind", words=[*(kind.value for kind in LessonKind), *REFLECTION_KINDS], help="Only of these kinds.")
 @words_option(
     "--state",
     words=[*(state.value for state in LessonState), CONTRADICTS],
@@ -47,20 +73,81 @@ lesson_argument = click.argument("lesson_id", metavar="ID", shell_complete=compl
 )
 @click.option("--loaded", is_flag=True, help="Only lessons that an agent adds to its context by itself.")
 @limit_option
-def list_lessons(
-    runner: str | None, kind: frozenset[str], state: frozenset[str], loaded: bool, limit: int | None
+@click.option("--reflections", is_flag=True, help="List what agents wrote about their attempts instead, newest first.")
+@click.option("--recurring", is_flag=True, help="List learnings that several loops reported, most frequent first.")
+@click.option("--loop", metavar="ID", help="With --reflections: only of this loop.", shell_complete=complete_loop)
+@click.option("--task", metavar="ID", help="With --reflections: only of this task.")
+@click.option(
+    "--min-loops",
+    type=WholeNumber(min=MIN_LOOPS),
+    metavar="N",
+    help=f"With --recurring: minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
+)
+def lesson(
+    lesson_id: str | None,
+    accept: bool,
+    kind_of_pattern: str | None,
+    reject: bool,
+    reason: str,
+    runner: str | None,
+    kind: frozenset[str],
+    state: frozenset[str],
+    loaded: bool,
+    limit: int | None,
+    reflections: bool,
+    recurring: bool,
+    loop: str | None,
+    task: str | None,
+    min_loops: int | None,
 ) -> None:
     """List what agents and runners wrote down as learned, in their own memories and progress files.
 
     Lessons that say the same are one row, wherever they are written. Nothing of a lesson is injected before a person
     accepts it. The agent itself may load it: see LOADED.
 
+    With ID, shows a lesson: its text, where it is written, what contradicts it, and what was decided. --accept makes a
+    candidate pattern of it, or adds a place to a pattern that says the same; a fact needs a --type. --reject does not
+    ask again, unless the text changes; the files and lines to delete are printed, and ralphdeck never changes them.
+
+    --reflections lists what agents wrote about their attempts, without duplicates. Drafts without a learning are left
+    out; `ralphdeck task show` has them. With --recurring, learnings with nearly the same text in several loops are
+    listed once. Pass the ID of one to `ralphdeck loop extract` to draft a candidate pattern from it.
+
     \b
     Examples:
-      ralphdeck lesson list --state open
-      ralphdeck lesson list --runner claude --loaded --state contradicts
-      ralphdeck lesson list --json | jq -r '.lessons[].text'
+      ralphdeck lesson --state open
+      ralphdeck lesson --runner claude --loaded --state contradicts
+      ralphdeck lesson 1a2b3c
+      ralphdeck lesson 1a2b3c --accept --type anti --reason "seen in three sessions" && ralphdeck undo
+      ralphdeck lesson 1a2b3c --reject --reason "only true before the migration"
+      ralphdeck lesson --reflections --kind strategy-change --limit 20 --json
+      ralphdeck lesson --recurring --min-loops 3
     """
+    mode = choose_mode(_MODES)
+    words = {word.value for word in LessonKind} if mode == "" else set(REFLECTION_KINDS)
+    if not kind <= words:
+        raise click.UsageError(f"--kind {','.join(sorted(kind - words))} is not one of {', '.join(sorted(words))}")
+    if lesson_id is None:
+        if mode:
+            list_reflections(loop, task, kind, limit, recurring=recurring, min_loops=min_loops)
+        else:
+            _list_lessons(runner, kind, state, loaded, limit)
+        return
+    if accept and reject:
+        raise click.UsageError("give either --accept or --reject")
+    if (kind_of_pattern and not accept) or (reason and not (accept or reject)):
+        raise click.UsageError("--type needs --accept, and --reason a decision")
+    if accept:
+        _accept(lesson_id, kind_of_pattern, reason)
+    elif reject:
+        _reject(lesson_id, reason)
+    else:
+        _show(lesson_id)
+
+
+def _list_lessons(
+    runner: str | None, kind: frozenset[str], state: frozenset[str], loaded: bool, limit: int | None
+) -> None:
     from core.index.findings import all_findings
 
     project = _open_project()
@@ -81,18 +168,7 @@ def list_lessons(
     end(all_findings(project.view))
 
 
-@click.command(cls=ReadingCommand)
-@lesson_argument
-def show(lesson_id: str) -> None:
-    """Show a lesson: its text, where it is written, what contradicts it, and what was decided.
-
-    For a rejected lesson the files and lines to delete are printed; ralphdeck never changes files of agents.
-
-    \b
-    Examples:
-      ralphdeck lesson show lesson:1a2b3c4d5e6f7a8b
-      ralphdeck lesson show 1a2b3c --json | jq .lesson.places
-    """
+def _show(lesson_id: str) -> None:
     from core.show.pages.reflections import lesson_document
 
     project = _open_project()
@@ -104,25 +180,8 @@ def show(lesson_id: str) -> None:
     end(())
 
 
-@click.command(cls=DecidingCommand)
-@lesson_argument
-@click.option(
-    "--type",
-    "kind",
-    type=OneOf([kind.value for kind in PatternType if kind is not PatternType.TEMPLATE]),
-    help="Type of the pattern. Default: as the kind of the lesson says.",
-)
-@reason_option
-def accept(lesson_id: str, kind: str | None, reason: str) -> None:
-    """Make a candidate pattern of a lesson, or add a place to a pattern that says the same.
-
-    The pattern names the session, the runner, the file and the line of each place. A fact needs a --type.
-
-    \b
-    Examples:
-      ralphdeck lesson show 1a2b3c && ralphdeck lesson accept 1a2b3c
-      ralphdeck lesson accept 1a2b3c --type anti --reason "seen in three sessions" && ralphdeck undo
-    """
+def _accept(lesson_id: str, kind: str | None, reason: str) -> None:
+    """Make a candidate pattern of a lesson; it names the session, the runner, the file and line of each place."""
     from core.cli.commands.decisions import decide
 
     project = _open_project()
@@ -131,18 +190,8 @@ def accept(lesson_id: str, kind: str | None, reason: str) -> None:
     decide(project, Extract(found.id, types, reason=reason))
 
 
-@click.command(cls=DecidingCommand)
-@lesson_argument
-@reason_option
-def reject(lesson_id: str, reason: str) -> None:
-    """Do not ask about the text of a lesson again, in any file, unless it changes.
-
-    The agent still has the lesson: the files and lines to delete are printed. ralphdeck never changes them.
-
-    \b
-    Examples:
-      ralphdeck lesson reject 1a2b3c --reason "only true before the migration" && ralphdeck undo
-    """
+def _reject(lesson_id: str, reason: str) -> None:
+    """Do not ask about the text of a lesson again."""
     from core.cli.commands.decisions import decide
     from core.questions.answer import reject_lesson
 
@@ -168,7 +217,7 @@ def find_lesson(project: Project, name: str) -> JoinedLesson:
     found = find_matching_ids(name, by_id, fragments=True)
     if len({by_id[id].id for id in found}) == 1:
         return by_id[found[0]]
-    return by_id[require_one(found, name, what="lesson", command="lesson list", known=by_id)]
+    return by_id[require_one(found, name, what="lesson", command="lesson", known=by_id)]
 
 
 def _lesson_json(project: Project, joined: JoinedLesson) -> objects.Wire:

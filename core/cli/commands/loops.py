@@ -1,4 +1,4 @@
-"""`ralphdeck loop list`, `show` and `usage`."""
+"""`ralphdeck loop list` and `show`, and the usage of loops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
 from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import OneOf, ReadingCommand, words_option
+from core.cli.support.options import ReadingCommand, words_option
 from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
 from core.records.loops import LoopStatus, Usage
-from core.show.metrics.sessions import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
+from core.show.metrics.sessions import UsageGroup, group_usage, has_usage, sum_usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -149,21 +149,8 @@ def show(loop_id: str) -> None:
     end(findings)
 
 
-@click.command("usage", cls=ReadingCommand)
-@click.option("--by", type=OneOf(list(GROUPINGS)), default="day", show_default=True, help="What to sum by.")
-@source_option
 def show_usage(by: str, sources: frozenset[str]) -> None:
-    """Sum the tokens and the reported cost of loops.
-
-    A loop counts on the day (UTC) of its end or last activity. Cost is what runners and agents reported; nothing is
-    computed from prices, and loops that report no cost add none.
-
-    \b
-    Examples:
-      ralphdeck loop usage
-      ralphdeck loop usage --by model --source claude
-      ralphdeck loop usage --json | jq .total.usage.cost_usd
-    """
+    """Sum the tokens and the reported cost of loops."""
     snapshot = read_snapshot(read_configuration(), adapted=True)
     chosen = (loop for loop in snapshot.loops.values() if not sources or loop.source_name in sources)
     loops = list(filter(has_usage, chosen))

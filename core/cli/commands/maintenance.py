@@ -1,18 +1,19 @@
-"""`ralphdeck pattern prune`, `archive`, `restore`, `merge` and their lists."""
+"""`ralphdeck pattern prune` and `merge`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
-from core.cli.commands.decisions import patterns_argument, required_reason_option
+from core.cli.commands.decisions import decide, decide_each
 from core.cli.json import objects
 from core.cli.render.output import Column, day, end, id_column, line, percent, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, reason_option
+from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ListingCommand, choose_mode, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.decisions.commands import Archive, Merge, PrunePatterns, Restore
 
@@ -20,28 +21,49 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
 
 
+_POLICY: Final = "min_success_rate min_usage max_age_days"
+_PRUNE_MODES: Final = {"ID": "reason", "--restore": "reason", "": f"dry_run {_POLICY} reason"}
+
+
 @click.command(cls=DecidingCommand)
+@click.argument("pattern_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_pattern)
+@click.option("--restore", metavar="ID", help="Restore this pattern from the archive.")
 @click.option("--dry-run", is_flag=True, help="Print what would be archived, and archive nothing.")
 @click.option("--min-success-rate", type=FRACTION, help="Archive patterns below this rate. Default: a setting (0.5).")
 @click.option("--min-usage", type=COUNT, metavar="N", help="Ignore the rate below N uses. Default: a setting (3).")
 @click.option("--max-age-days", type=COUNT, metavar="N", help="Archive if unused for N days. Default: a setting (90).")
 @reason_option
 def prune(
-    dry_run: bool, min_success_rate: float | None, min_usage: int | None, max_age_days: int | None, reason: str
+    pattern_ids: tuple[str, ...],
+    restore: str | None,
+    dry_run: bool,
+    min_success_rate: float | None,
+    min_usage: int | None,
+    max_age_days: int | None,
+    reason: str,
 ) -> None:
-    """Archive patterns that rarely helped or are unused.
+    """Archive patterns that rarely helped or are unused, or those with the IDs.
 
     The success rate is that of the evidence. Pinned patterns, patterns in quarantine or held, and patterns with a
-    proposed or rejected inversion are not archived. Nothing is lost: pattern restore or undo brings a pattern back.
+    proposed or rejected inversion are not archived by a rule. Nothing is lost: --restore or undo brings a pattern back,
+    and pattern list --archived lists them. Patterns named by ID need a --reason, and each has its own undo.
 
     \b
     Examples:
       ralphdeck pattern prune --dry-run
       ralphdeck pattern prune --min-success-rate 0.6 --max-age-days 180
+      ralphdeck pattern prune pat-error-retry-004 --reason "the library was removed"
+      ralphdeck pattern prune --restore pat-error-retry-004
     """
-    from core.cli.commands.decisions import decide
     from core.index.findings import all_findings
 
+    mode = choose_mode(_PRUNE_MODES)
+    if restore is not None:
+        decide(open_project(), Restore(restore, reason=reason))
+        return
+    if mode:
+        _archive(pattern_ids, reason)
+        return
     project = open_project()
     given = {"min_success_rate": min_success_rate, "min_usage_count": min_usage, "max_age_days": max_age_days}
     policy = replace(project.settings.pruning, **{name: value for name, value in given.items() if value is not None})
@@ -68,76 +90,16 @@ def prune(
         print_table(columns, rows, "nothing to prune")
 
 
-@click.command(cls=DecidingCommand)
-@patterns_argument
-@required_reason_option
-def archive(pattern_ids: tuple[str, ...], reason: str) -> None:
-    """Move patterns into the archive of this month; each has its own undo.
-
-    \b
-    Example:
-      ralphdeck pattern archive pat-error-retry-004 --reason "the library was removed"
-    """
-    from core.cli.commands.decisions import decide_each
-
+def _archive(pattern_ids: Iterable[str], reason: str) -> None:
+    """Move patterns into the archive of this month."""
+    if not reason:
+        raise click.UsageError("give a --reason for archiving these patterns")
     project = open_project()
     ids = [project.view.find_pattern(pattern_id).id for pattern_id in dict.fromkeys(pattern_ids)]
     decide_each(project, [Archive(pattern_id, reason=reason) for pattern_id in ids])
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("pattern_id", metavar="ID")
-@reason_option
-def restore(pattern_id: str, reason: str) -> None:
-    """Restore a pattern from the archive.
-
-    \b
-    Example:
-      ralphdeck pattern archived && ralphdeck pattern restore pat-error-retry-004
-    """
-    from core.cli.commands.decisions import decide
-
-    decide(open_project(), Restore(pattern_id, reason=reason))
-
-
-@click.command(cls=ReadingCommand)
-def archived() -> None:
-    """List the archived patterns, newest month first.
-
-    \b
-    Example:
-      ralphdeck pattern archived
-    """
-    from core.sources.patterns import read_archives
-
-    found, findings = read_archives(chosen_project())
-    columns = (
-        id_column("ID", lambda item: item.pattern.id),
-        Column("TYPE", lambda item: item.pattern.type.value),
-        Column("ARCHIVED", lambda item: day(item.at)),
-        Column("BY", lambda item: item.by, expendable=1),
-        Column("REASON", lambda item: item.reason, free=True),
-    )
-    if wants_json():
-        print_object("ArchivedPatternList", findings=findings, archived=found)
-    else:
-        print_table(columns, found, "no archived patterns")
-    end(findings)
-
-
-@click.command(cls=ReadingCommand)
-@click.option("--threshold", type=FRACTION, help="List pairs above this similarity. Default: a setting (0.8).")
-def duplicates(threshold: float | None) -> None:
-    """List pairs of similar patterns, most similar first.
-
-    Compares the signatures and descriptions of patterns of the same type, ignoring the order of words. The pattern of a
-    pair with more uses comes first; it is the one to keep.
-
-    \b
-    Examples:
-      ralphdeck pattern duplicates
-      ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
-    """
+def _list_duplicates(threshold: float | None) -> None:
     from core.index.findings import all_findings
     from core.retrieval.similarity import cap_similarity
 
@@ -164,23 +126,32 @@ def duplicates(threshold: float | None) -> None:
     end(all_findings(state))
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("target", metavar="KEPT", shell_complete=complete_pattern)
-@click.argument("other", metavar="OTHER", shell_complete=complete_pattern)
+@click.command(cls=ListingCommand)
+@click.argument("target", metavar="[KEPT]", required=False, shell_complete=complete_pattern)
+@click.argument("other", metavar="[OTHER]", required=False, shell_complete=complete_pattern)
+@click.option("--threshold", type=FRACTION, help="List pairs above this similarity. Default: a setting (0.8).")
 @click.option("--dry-run", is_flag=True, help="Print the counts that KEPT would have, and change nothing.")
 @reason_option
-def merge(target: str, other: str, dry_run: bool, reason: str) -> None:
-    """Merge pattern OTHER into KEPT: KEPT keeps its text and gets the uses and the lineage of OTHER.
+def merge(target: str | None, other: str | None, threshold: float | None, dry_run: bool, reason: str) -> None:
+    """List pairs of similar patterns, most similar first, or merge pattern OTHER into KEPT.
 
-    OTHER is archived. Its ID becomes an alias of KEPT, so that later reports on OTHER count for KEPT.
+    Compares the signatures and descriptions of patterns of the same type, ignoring the order of words. The pattern of a
+    pair with more uses comes first; it is the one to keep.
+
+    KEPT keeps its text and gets the uses and the lineage of OTHER, which is archived. Its ID becomes an alias of KEPT,
+    so that later reports on OTHER count for KEPT.
 
     \b
     Examples:
+      ralphdeck pattern merge
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
-    from core.cli.commands.decisions import decide
-
+    if choose_mode({"KEPT": "other dry_run reason", "": "threshold"}) == "":
+        _list_duplicates(threshold)
+        return
+    if target is None or other is None:
+        raise click.UsageError("give both patterns, KEPT and OTHER")
     project = open_project()
     patterns = project.view.find_pattern(target), project.view.find_pattern(other)
     if dry_run:

@@ -11,13 +11,22 @@ import click
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.json import objects
-from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
-from core.cli.support.options import ReadingCommand, WholeNumber
+from core.cli.render.output import Column, end, line, percent, print_object, print_table, wants_json
+from core.cli.support.options import ReadingCommand, WholeNumber, choose_mode
 from core.cli.support.project import open_project
+from core.cli.support.signature import find_user_name
 from core.cli.support.team import last_team_status
 from core.files.atomic_write import export_file, file_exists, write_file
 from core.show.metrics import DEFAULT_WEEKS
-from core.show.metrics.effectiveness import LoopCounts, compute_effectiveness, count_states
+from core.show.metrics.effectiveness import (
+    MIN_FOLLOWED,
+    LoopCounts,
+    ReviewerAccuracy,
+    Share,
+    compute_effectiveness,
+    count_states,
+    measure_accuracy,
+)
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -42,7 +51,15 @@ MAX_WEEKS: Final = 520  # Ten years.
     "--export", metavar="FILE", help="Write all sections to a file: a report (.md), numbers (.csv) or charts (.svg)."
 )
 @click.option("--force", is_flag=True, help="Let --export overwrite a file.")
-def metrics(weeks: int, export: str | None, force: bool) -> None:
+@click.option(
+    "--reviewer",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value="",
+    help="Show how many promotions and deprecations later evidence confirmed. Default: yours.",
+)
+@click.option("--tasks", is_flag=True, help="Compare retries of tasks with and without reflections instead.")
+def metrics(weeks: int, export: str | None, force: bool, reviewer: str | None, tasks: bool) -> None:
     """Print whether lessons help, which ones most and least, and how learning works.
 
     Sections about the work follow: patterns and their states, uses, loops with and without patterns, tokens, failure
@@ -53,12 +70,32 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
     the same category of task, because easy tasks may get more patterns than hard ones. If the interval of the
     difference contains 0 or there are too few loops, the result is "not enough data", with the number needed.
 
+    --reviewer: a decision counts if there are enough results between it and the next decision on the same pattern.
+    Enough is the number that a pattern needs to leave the state candidate (min_feedback). A rate needs at least 30 such
+    decisions.
+
+    --tasks also prints the success metrics of the task memory. A retry has reflections if a reflection on an earlier
+    attempt at its task was written before the retry began; drafts without a learning do not count. The target for
+    retries with reflections is 20 percentage points above those without. The read latency is measured now, on the tasks
+    with most actions. --json lists all IDs.
+
     \b
     Examples:
       ralphdeck metrics
       ralphdeck metrics --json | jq .comparison
       ralphdeck metrics --weeks 52 --export report.md
+      ralphdeck metrics --reviewer ana
+      ralphdeck metrics --tasks --json | jq .metrics.tracking_coverage.missing
     """
+    mode = choose_mode({"--reviewer": "", "--tasks": "", "": "weeks export force"})
+    if mode == "--reviewer":
+        _print_accuracy(reviewer or None)
+        return
+    if mode == "--tasks":
+        from core.cli.commands.task_report import print_report
+
+        print_report()
+        return
     from core.index.findings import all_findings
     from core.show.metrics.dashboard import build_dashboard
     from core.show.metrics.derived_files import compare_metrics, read_recorded_metrics
@@ -101,6 +138,41 @@ def metrics(weeks: int, export: str | None, force: bool) -> None:
                 f" {_shown(first.claimed)}, evidence {_shown(first.evident)}"
             )
     end(all_findings(state))
+
+
+def _print_accuracy(by: str | None) -> None:
+    """Print how many decisions of a reviewer later evidence confirmed."""
+    from core.index.findings import all_findings
+
+    state = open_project().view
+    found = measure_accuracy(state, by or find_user_name(None, state.settings).by)
+
+    if wants_json():
+        print_object(
+            "AccuracyDocument",
+            found,
+            findings=all_findings(state),
+            needed=MIN_FOLLOWED,
+            promotions=_share_json(found.promotions),
+            deprecations=_share_json(found.deprecations),
+        )
+    else:
+        line(f"accuracy of {found.by}'s decisions, by later results")
+        for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
+            line(f"{plural(share.made, word)}: {_share_text(share, found)}")
+    end(all_findings(state))
+
+
+def _share_json(share: Share) -> objects.Wire:
+    return objects.DecisionShare.of(share, held=share.held if share.rate is not None else None)
+
+
+def _share_text(share: Share, found: ReviewerAccuracy) -> str:
+    """Return how many decisions were confirmed, or how many are missing for a rate."""
+    if share.rate is None:
+        return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
+    interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
+    return f"{share.held} of {share.followed} with later results confirmed, {percent(share.rate)} ({interval})"
 
 
 def _comparison_json(found: Comparison, level: float) -> objects.Wire:

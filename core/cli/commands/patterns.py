@@ -1,4 +1,4 @@
-"""`ralphdeck pattern list`, `show` and `why`."""
+"""`ralphdeck pattern list` and `show`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import click
 
 from core.base.pattern_titles import pattern_title
 from core.cli.render.document import print_list
-from core.cli.render.output import end, line, print_json, print_object, wants_json
+from core.cli.render.output import Column, day, end, id_column, line, print_json, print_object, print_table, wants_json
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import OneOf, ReadingCommand
-from core.cli.support.pattern_filter import PatternFilter, filter_options
+from core.cli.support.options import OneOf, ReadingCommand, choose_mode
+from core.cli.support.pattern_filter import FILTER_NAMES, PatternFilter, filter_options
 from core.cli.support.project import chosen_project, decider, now, open_reader, read_configuration, read_snapshot
 from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 @filter_options
 @click.option("--sort", type=OneOf([name.replace("_", "-") for name, _ in SORTS]), default="score", show_default=True)
 @as_of_option
-def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_of: datetime | None) -> None:
+@click.option("--archived", is_flag=True, help="List the archived patterns instead, newest month first.")
+def list_patterns(
+    words: tuple[str, ...], wanted: PatternFilter, sort: str, as_of: datetime | None, archived: bool
+) -> None:
     """List patterns with state, results and use. FILTER is a filter as on the Patterns screen; put -word behind --.
 
     The states quarantine and held mean that a person must approve the text; in JSON their state is candidate. Worked
@@ -50,7 +53,11 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
       ralphdeck pattern list --state held,quarantine
       ralphdeck pattern list --min-success-rate 0 --max-success-rate 0.6 --json
       ralphdeck pattern list --as-of 2026-11-15
+      ralphdeck pattern list --archived
     """
+    if choose_mode({"--archived": "", "": f"words {FILTER_NAMES} sort as_of"}):
+        _list_archived()
+        return
     from core.show.filter_parser import parse_query
     from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 
@@ -74,6 +81,24 @@ def list_patterns(words: tuple[str, ...], wanted: PatternFilter, sort: str, as_o
         if as_of is not None:
             remark_undated(snapshot.findings)
     end(snapshot.findings)
+
+
+def _list_archived() -> None:
+    from core.sources.patterns import read_archives
+
+    archived, findings = read_archives(chosen_project())
+    columns = (
+        id_column("ID", lambda item: item.pattern.id),
+        Column("TYPE", lambda item: item.pattern.type.value),
+        Column("ARCHIVED", lambda item: day(item.at)),
+        Column("BY", lambda item: item.by, expendable=1),
+        Column("REASON", lambda item: item.reason, free=True),
+    )
+    if wants_json():
+        print_object("ArchivedPatternList", findings=findings, archived=archived)
+    else:
+        print_table(columns, archived, "no archived patterns")
+    end(findings)
 
 
 def _empty(snapshot: Snapshot) -> str:
@@ -124,15 +149,23 @@ def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
 @click.command("show", cls=ReadingCommand)
 @click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
 @as_of_option
-def show_pattern(pattern_id: str, as_of: datetime | None) -> None:
+@click.option("--why", is_flag=True, help="Explain its state: the verdict, then every rule.")
+def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
     """Show everything known about one pattern.
+
+    --why explains its state: who or which rule decided it, the weight of the evidence, and what would change it. The
+    rule that decided the state is marked "decides".
 
     \b
     Examples:
       ralphdeck pattern show pat-error-null-check-015
       ralphdeck pattern show null-check --json | jq .lineage
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
+      ralphdeck pattern show pat-error-null-check-015 --why
     """
+    if choose_mode({"--why": "pattern_id", "": "pattern_id as_of"}):
+        _explain(pattern_id)
+        return
     from core.cli.render.document import print_blocks
     from core.index.findings import all_findings, pattern_lineage
     from core.learning.explanation import loop_results
@@ -203,18 +236,8 @@ def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
     )
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("pattern_id", metavar="ID", shell_complete=complete_pattern)
-def why(pattern_id: str) -> None:
-    """Explain the state of a pattern: who or which rule decided it, the weight of the evidence, and what would change
-    it.
-
-    The rule that decided the state is marked "decides".
-
-    \b
-    Example:
-      ralphdeck pattern why pat-error-null-check-015
-    """
+def _explain(pattern_id: str) -> None:
+    """Explain the state of a pattern."""
     from core.cli.render.document import print_blocks
     from core.index.findings import all_findings
     from core.show.pages.patterns import explanation

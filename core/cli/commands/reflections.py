@@ -1,10 +1,8 @@
-"""`ralphdeck reflection list`."""
+"""`ralphdeck lesson --reflections`: what agents wrote about their attempts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-import click
 
 from core.cli.json import objects
 from core.cli.render.output import (
@@ -18,8 +16,6 @@ from core.cli.render.output import (
     print_table,
     wants_json,
 )
-from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand, WholeNumber, limit_option, words_option
 from core.cli.support.project import open_reader, read_snapshot
 from core.records.reflections import MIN_LOOPS
 
@@ -44,37 +40,16 @@ RECURRING_COLUMNS = (
 )
 
 
-@click.command("list", cls=ReadingCommand)
-@click.option("--loop", metavar="ID", help="Only of this loop.", shell_complete=complete_loop)
-@click.option("--task", metavar="ID", help="Only of this task.")
-@words_option("--kind", words=KINDS, help="Only of these kinds.")
-@limit_option
-@click.option("--recurring", is_flag=True, help="List learnings that several loops reported, most frequent first.")
-@click.option(
-    "--min-loops",
-    type=WholeNumber(min=MIN_LOOPS),
-    metavar="N",
-    help=f"With --recurring: minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
-)
 def list_reflections(
-    loop: str | None, task: str | None, kind: frozenset[str], limit: int | None, recurring: bool, min_loops: int | None
+    loop: str | None,
+    task: str | None,
+    kind: frozenset[str],
+    limit: int | None,
+    *,
+    recurring: bool,
+    min_loops: int | None,
 ) -> None:
-    """List what agents wrote about their attempts, newest first, without duplicates.
-
-    Drafts without a learning are left out; `ralphdeck history` has them.
-
-    With --recurring, learnings with nearly the same text in several loops are listed once; drafts do not count. Pass
-    the ID of a recurring learning to `ralphdeck loop extract` to draft a candidate pattern from it.
-
-    \b
-    Examples:
-      ralphdeck reflection list --loop ralph-fix-auth-a1b2c3d4
-      ralphdeck reflection list --kind strategy-change --limit 20 --json
-      ralphdeck reflection list --recurring --min-loops 3
-      ralphdeck loop extract recurring-1a2b3c4d5e --dry-run
-    """
-    if min_loops is not None and not recurring:
-        raise click.UsageError("--min-loops needs --recurring")
+    """List reflections, or with `recurring` learnings that at least `min_loops` loops reported."""
     reader = open_reader(reads_agents=False) if recurring else None
     snapshot = reader.view.snapshot if reader is not None else read_snapshot()
     home = snapshot.find_loop(loop) if loop is not None else None

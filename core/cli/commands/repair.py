@@ -1,50 +1,30 @@
-"""`ralphdeck pattern repair`: change or archive patterns that do not keep today's rules of extraction."""
+"""`ralphdeck doctor --repair`: change or archive patterns that do not keep today's rules of extraction."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import click
 
 from core.base.masking import mask_secrets
 from core.base.text import plural
 from core.cli.commands.decisions import decide, print_unchanged
 from core.cli.json import objects
 from core.cli.render.output import line, print_object, remark, wants_json
-from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import DecidingCommand, reason_option
-from core.cli.support.project import open_project
+from core.cli.support.project import open_project, warn_of_user_settings
 from core.decisions.commands import RepairPatterns
 
 if TYPE_CHECKING:
     from core.records.patterns import OldRecords, RecordRepair
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("pattern_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_pattern)
-@click.option("--apply", is_flag=True, help="Make the changes. Without it, they are only printed.")
-@reason_option
-def repair(pattern_ids: tuple[str, ...], apply: bool, reason: str) -> None:
-    """Repair patterns that earlier versions extracted by other rules; without an ID, all of them.
-
-    Such a pattern has a trigger that also matches other errors, a text that only names the changed files, a template
-    with partial placeholders, or it repeats another pattern of the same fix. It becomes what is extracted from the
-    same work today. If this work is not recorded any more, the bad part is removed, or the pattern is archived.
-
-    Patterns from other tools, lessons of agents, and patterns that a person pinned, approved or edited do not change.
-    All changes are made together, with one undo.
-
-    \b
-    Examples:
-      ralphdeck pattern repair
-      ralphdeck pattern repair --apply && ralphdeck undo
-      ralphdeck pattern repair pat-error-assert-001 --apply --reason "answers every failing comparison"
-    """
+def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str) -> None:
+    """Print or make the repairs of these patterns, or of all."""
     from core.index.findings import all_findings
 
     project = open_project()
+    warn_of_user_settings()
     records = project.repairs([project.view.find_pattern(one).id for one in dict.fromkeys(pattern_ids)])
-    if not apply:
+    if not is_applied:
         if wants_json():
             print_object(
                 "RepairList",
@@ -100,6 +80,8 @@ def _print(records: OldRecords) -> None:
     )
     if records.repairs:
         changed = len(records.repairs) - archived
-        remark(f"{changed:,} to repair, {archived:,} to archive{left}; to write this: ralphdeck pattern repair --apply")
+        remark(
+            f"{changed:,} to repair, {archived:,} to archive{left}; to write this: ralphdeck doctor --repair --apply"
+        )
     else:
         remark(f"no pattern needs a repair{left}")

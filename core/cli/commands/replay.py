@@ -1,4 +1,4 @@
-"""`ralphdeck replay`: step through an attempt."""
+"""`ralphdeck task show --replay`: step through an attempt."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from core.base.errors import UnknownRecord
 from core.base.masking import mask_secrets
 from core.base.text import plural, visible_line
 from core.cli.json import objects
 from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import end, line, percent, print_object, remark, wants_json
-from core.cli.support.id_completion import complete_task
-from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber
 from core.cli.support.project import chosen_project
-from core.tasks.attempts import MAX_PAUSE, Verdict
+from core.tasks.attempts import Verdict
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -30,33 +26,8 @@ _MAX_NAME: Final = 40
 _MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("task", shell_complete=complete_task)
-@click.option("--attempt", "number", type=WholeNumber(min=0), metavar="N", help="The attempt. Default: the last.")
-@click.option(
-    "--speed",
-    type=NumberRange(min=0),
-    default=10.0,
-    show_default=True,
-    metavar="X",
-    help=f"On a terminal, wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} seconds), divided "
-    "by X; 0: do not wait.",
-)
-@click.option("--from", "first", type=WholeNumber(min=1), default=1, metavar="N", help="Start with action N.")
-@click.option("--errors", is_flag=True, help="Only failed actions.")
-@click.option("--full", is_flag=True, help="Print all lines of the results.")
-def replay(task: str, number: int | None, speed: float, first: int, errors: bool, full: bool) -> None:
-    """Step through an attempt at TASK: each action with its reason, expectation, result and time.
-
-    There are pauses only on a terminal; Ctrl-C stops the replay. Long outputs are shortened to their first and last
-    lines. The result of a failed action is its error, followed by its output.
-
-    \b
-    Examples:
-      ralphdeck replay task-001 --attempt 2
-      ralphdeck replay task-001.2 --errors --speed 0
-      ralphdeck replay task-001 --attempt 2 --from 40 --json | jq '.steps[].verdict'
-    """
+def replay_attempt(task: str, number: int | None, speed: float, first: int, *, errors: bool, full: bool) -> None:
+    """Print each action of an attempt; on a terminal with the pauses of the agent, divided by `speed`."""
     from core.tasks.attempts import ReplaySteps, pause_after
     from core.tasks.history import read_attempt
 

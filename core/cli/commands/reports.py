@@ -1,4 +1,4 @@
-"""`ralphdeck loop record`, `outcome` and `errors`: what agents report."""
+"""`ralphdeck loop record`: what agents report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support import work_options as work_items
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand, OneOf
+from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand, OneOf, choose_mode
 from core.cli.support.project import chosen_project, now, open_project, reporter
 from core.learning.bursts import format_burst, source_of
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
@@ -39,17 +39,100 @@ _TYPES: Final = [kind.value for kind in ErrorType]
 _RESULTS: Final = {True: "worked", False: "failed"}
 
 
+_MODES: Final = {
+    "PATTERN": "work success failure iteration at",
+    "--criterion": "work success failure neutral value context at",
+    "--outcome": "work success failure at duration_ms error_count retry_count files_touched strategy failure_mode"
+    " failure_details dry_run",
+    "--error": "work error_type tool_name context stack_trace",
+    "--resolve": "work",
+    "": "work success failure at",
+}
+
+
 @click.command(cls=DecidingCommand)
 @work_items.work_argument
 @click.argument("pattern_id", metavar="[PATTERN]", required=False, shell_complete=complete_pattern)
-@click.option("--criterion", metavar="NAME", help="Feedback on an evaluation criterion, instead of a pattern.")
+@click.option("--criterion", metavar="NAME", help="Feedback on an evaluation criterion.")
+@click.option("--outcome", is_flag=True, help="The outcome of WORK; it counts for the patterns that it followed.")
+@click.option("--error", "message", metavar="MESSAGE", help="An error of WORK; prints its ID.")
+@click.option("--resolve", "error_id", metavar="ID", help="Mark an error as fixed.")
 @work_items.result_options
+@work_items.at_option
+@click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that followed PATTERN.")
 @click.option("--neutral", is_flag=True, help="Record neutral feedback (only with --criterion).")
 @click.option("--value", type=FRACTION, help="Weight of the feedback on a criterion. Default: 1.")
-@click.option("--context", metavar="TEXT", help="Comment on the feedback on a criterion.")
-@click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that followed the pattern.")
-@work_items.at_option
+@click.option(
+    "--context", default="", metavar="TEXT", help="Comment on the feedback, or what the agent was doing at the error."
+)
+@click.option("--duration", "duration_ms", type=DURATION, help="Total duration; a plain number is milliseconds.")
+@click.option("--errors", "error_count", type=COUNT, metavar="N", help="Number of errors, resolved or not.")
+@click.option("--retries", "retry_count", type=COUNT, metavar="N", help="Attempts before the last one.")
+@click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A changed file; may be repeated.")
+@click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
+@click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")
+@click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
+@click.option("--dry-run", is_flag=True, help="With --outcome: score it and write nothing.")
+@click.option("--type", "error_type", type=OneOf(_TYPES), help="Type of the error. Default: from its words.")
+@click.option("--tool", "tool_name", default="", metavar="NAME", help="The tool that reported the error.")
+@click.option("--stack-trace", default="", metavar="TEXT", help="Stack trace of the error.")
 def record(
+    work: str,
+    pattern_id: str | None,
+    criterion: str | None,
+    outcome: bool,
+    message: str | None,
+    error_id: str | None,
+    success: bool,
+    failure: bool,
+    at: datetime | None,
+    iteration: int | None,
+    neutral: bool,
+    value: float | None,
+    context: str,
+    dry_run: bool,
+    error_type: str | None,
+    tool_name: str,
+    stack_trace: str,
+    **signals: Any,
+) -> None:
+    """Record that WORK, a loop or an attempt at a task, followed PATTERN; its outcome, an error, or feedback.
+
+    WORK may also be the ID that another tool uses.
+
+    With PATTERN: without --success or --failure the result is the outcome of the loop or attempt, once it has one.
+    Recording a use again, with the same iteration or none, adds no further use; the newest result counts. The record of
+    the pattern is updated: counts, rate, trend, source loop and last use.
+
+    With --outcome: missing values are read from the files of the loop or attempt; work of another tool needs --success
+    or --failure. If the outcome is recorded several times, the newest value of each option counts.
+
+    With --error: the error is part of the outcome's score; `ralphdeck loop score WORK --errors` prints it for a retry.
+
+    \b
+    Examples:
+      ralphdeck loop record ralph-fix-auth-a1b2c3d4 pat-error-null-check-015 --success
+      ralphdeck loop record bd-123.1 --criterion type_safe --failure --value 0.5
+      ralphdeck loop record ralph-fix-auth-a1b2c3d4 --outcome --retries 1
+      ralphdeck loop record bd-123.1 --outcome --success --duration 3m --errors 0 --file src/auth.ts
+      ralphdeck loop record task-001.2 --error "Type error in src/auth.ts" --tool typecheck
+      ralphdeck loop record task-001.2 --resolve 20261121T113600000000-0123456789abcdef
+    """
+    mode = choose_mode(_MODES)
+    if not mode:
+        raise click.UsageError("give a PATTERN, --criterion, --outcome, --error or --resolve")
+    if mode == "--outcome":
+        _record_outcome(work, success, failure, at, dry_run, **signals)
+    elif mode in {"--error", "--resolve"}:
+        if message is not None and not message.strip():
+            raise click.UsageError("--error is empty")
+        details = {"tool_name": tool_name, "context": context, "stack_trace": stack_trace}
+        list_errors(work, include_resolved=False, message=message, error_type=error_type, error_id=error_id, **details)
+    else:
+        _record_use_or_feedback(work, pattern_id, criterion, success, failure, neutral, value, context, iteration, at)
+
+
+def _record_use_or_feedback(
     work: str,
     pattern_id: str | None,
     criterion: str | None,
@@ -57,32 +140,14 @@ def record(
     failure: bool,
     neutral: bool,
     value: float | None,
-    context: str | None,
+    context: str,
     iteration: int | None,
     at: datetime | None,
 ) -> None:
-    """Record that WORK, a loop or an attempt at a task, followed PATTERN; or feedback on a criterion.
-
-    Without --success or --failure the result is the outcome of the loop or attempt, once it has one. Recording a use
-    again, with the same iteration or none, adds no further use; the newest result counts. The record of the pattern is
-    updated: counts, rate, trend, source loop and last use. WORK may also be the ID that another tool uses.
-
-    \b
-    Examples:
-      ralphdeck loop record ralph-fix-auth-a1b2c3d4 pat-error-null-check-015 --success
-      ralphdeck loop record task-001.2 pat-success-types-first-006
-      ralphdeck loop record bd-123.1 --criterion type_safe --failure --value 0.5
-    """
     result = work_items.parse_result(success, failure)
-    if (pattern_id is None) == (criterion is None):
-        raise click.UsageError("give either a PATTERN or --criterion NAME")
-    if criterion is None and (neutral or value is not None or context is not None):
-        raise click.UsageError("--neutral, --value and --context are for feedback on a --criterion")
     if criterion is not None:
         if not criterion.strip():
             raise click.UsageError("--criterion is empty")
-        if iteration is not None:
-            raise click.UsageError("--iteration is for a PATTERN")
         if neutral is (result is not None):
             raise click.UsageError("give one of --success, --failure and --neutral")
     moment = work_items.require_past(at)
@@ -100,7 +165,7 @@ def record(
         by=reporter(project.settings),
         agent=project.agent,
         criterion=criterion or "",
-        text=context or "",
+        text=context,
     )
     if criterion is None:
         _record_use(project, event, warnings)
@@ -141,7 +206,7 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
         work_items.print_recorded_counts(records)
         for burst in state.board.bursts if is_held else ():
             if burst.source == source_of(event):
-                line((f"held: {format_burst(burst)}; see: ralphdeck review suspicious", "yellow"))
+                line((f"held: {format_burst(burst)}; see: ralphdeck review --suspicious", "yellow"))
 
 
 def _result(state: ProjectState, event: Event) -> str:
@@ -190,30 +255,9 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
         line((shorten_id(event.criterion), "bold"), f": {sums}{deprecated}")
 
 
-@click.command(cls=DecidingCommand)
-@work_items.work_argument
-@work_items.result_options
-@click.option("--duration", "duration_ms", type=DURATION, help="Total duration; a plain number is milliseconds.")
-@click.option("--errors", "error_count", type=COUNT, metavar="N", help="Number of errors, resolved or not.")
-@click.option("--retries", "retry_count", type=COUNT, metavar="N", help="Attempts before the last one.")
-@click.option("--file", "files_touched", multiple=True, metavar="PATH", help="A changed file; may be repeated.")
-@click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
-@click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")
-@click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
-@work_items.at_option
-@click.option("--dry-run", is_flag=True, help="Score the outcome and write nothing.")
-def outcome(work: str, success: bool, failure: bool, at: datetime | None, dry_run: bool, **signals: Any) -> None:
-    """Record the outcome of WORK, a loop or an attempt at a task; it counts for the patterns that it followed.
-
-    Missing values are read from the files of the loop or attempt. WORK may also be the ID that another tool uses; it
-    then needs --success or --failure. If the outcome is recorded several times, the newest value of each option counts.
-
-    \b
-    Examples:
-      ralphdeck loop outcome ralph-fix-auth-a1b2c3d4 --retries 1
-      ralphdeck loop outcome bd-123.1 --success --duration 3m --errors 0 --file src/auth.ts --strategy "file-based"
-      ralphdeck loop outcome task-001.2 --failure --failure-mode timeout --dry-run
-    """
+def _record_outcome(
+    work: str, success: bool, failure: bool, at: datetime | None, dry_run: bool, **signals: Any
+) -> None:
     result = work_items.parse_result(success, failure)
     moment = work_items.require_past(at)
     project = open_project(records=True)
@@ -294,37 +338,18 @@ def _print_outcome(
             remark("nothing was written")
 
 
-@click.command(cls=DecidingCommand)
-@work_items.work_argument
-@click.option("--all", "include_resolved", is_flag=True, help="Print resolved errors as well.")
-@click.option("--add", "message", metavar="MESSAGE", help="Record an error and print its ID.")
-@click.option("--type", "error_type", type=OneOf(_TYPES), help="Type of the error. Default: from its words.")
-@click.option("--tool", "tool_name", default="", metavar="NAME", help="The tool that reported the error.")
-@click.option("--context", default="", metavar="TEXT", help="What the agent was doing.")
-@click.option("--stack-trace", default="", metavar="TEXT", help="Stack trace of the error.")
-@click.option("--resolve", "error_id", metavar="ID", help="Mark an error as fixed.")
-def errors(
-    work: str, include_resolved: bool, message: str | None, error_type: str | None, error_id: str | None, **details: str
+def list_errors(
+    work: str,
+    *,
+    include_resolved: bool,
+    message: str | None = None,
+    error_type: str | None = None,
+    error_id: str | None = None,
+    **details: str,
 ) -> None:
-    """Print the earlier errors of WORK, a loop or an attempt at a task, for the prompt of its retry.
-
-    Without --json only the errors are printed, or nothing if there are none. The errors are part of the outcome's
-    score.
-
-    \b
-    Examples:
-      ralphdeck loop errors task-001.2 >> prompt.md
-      ralphdeck loop errors task-001.2 --add "Type error in src/auth.ts" --tool typecheck
-      ralphdeck loop errors task-001.2 --resolve 20261121T113600000000-0123456789abcdef
-    """
+    """Print the errors of a loop or attempt, or first add or resolve one."""
     from core.decisions.reference_storage import LoggedErrors
 
-    if message is None and (error_type or any(details.values())):
-        raise click.UsageError("--type, --tool, --context and --stack-trace are for --add")
-    if message is not None and error_id is not None:
-        raise click.UsageError("give either --add or --resolve")
-    if message is not None and not message.strip():
-        raise click.UsageError("--add is empty")
     if message is None and error_id is None:
         require_trust(chosen_project())
     project = open_project(records=message is not None)
@@ -338,7 +363,7 @@ def errors(
         answer = accumulator.record_error(work_id, kind, message, now=now(), **details).id
     elif error_id is not None:
         if error_id not in {entry.id for entry in accumulator.get_errors(work_id)}:
-            hint = "ralphdeck loop errors --json"
+            hint = "ralphdeck loop score WORK --errors --json"
             raise UnknownRecord(f"{shorten_id(work_id)} has no error {shorten_id(error_id)}; see: {hint}")
         accumulator.resolve_error(error_id)
         answer = f"resolved {error_id}"

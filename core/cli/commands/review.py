@@ -1,4 +1,4 @@
-"""`ralphdeck review list`, `show`, `snooze` and `suspicious`; `ralphdeck accuracy`."""
+"""`ralphdeck review`: the questions that need a decision, and suspicious reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from msgspec.structs import replace
@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural
+from core.cli.commands.conflicts import list_conflicts, mark_pair_fine
+from core.cli.commands.decisions import decide
 from core.cli.json import objects
 from core.cli.render.document import print_document
 from core.cli.render.output import (
@@ -22,7 +24,6 @@ from core.cli.render.output import (
     id_column,
     line,
     minute,
-    percent,
     print_object,
     print_table,
     remark,
@@ -32,22 +33,17 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
     COUNT,
     MOMENT,
-    DecidingCommand,
     ListingCommand,
-    OneOf,
-    ReadingCommand,
-    ReviewingCommand,
     WholeNumber,
+    choose_mode,
     reason_option,
     setting_option,
     words_option,
 )
 from core.cli.support.project import open_project
-from core.cli.support.signature import find_user_name
 from core.decisions.commands import CountReports, DiscardReports
 from core.index.review_items import FURTHER, KINDS, ReviewItem
 from core.learning.bursts import known_time
-from core.show.metrics.effectiveness import MIN_FOLLOWED, ReviewerAccuracy, Share, measure_accuracy
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
@@ -70,15 +66,49 @@ BURST_COLUMNS = (
 )
 
 
-@click.command("list", cls=ListingCommand)
+_MODES: Final = {
+    "--suspicious": "subject revoke confirm reason",
+    "--conflicts": "subject is_whole",
+    "--fine": "subject reason",
+    "": "subject minutes kinds limit is_whole judge until uses reason",
+}
+
+
+@click.command(cls=ListingCommand)
+@click.argument("subject", metavar="[SUBJECT]", required=False, shell_complete=complete_work)
 @setting_option("--minutes", "review.minutes", type=WholeNumber(1, MAX_MINUTES), metavar="N")
-@words_option("--kind", words=KINDS, metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}.")
+@words_option(
+    "--kind", "kinds", words=(*KINDS, FURTHER), metavar="KINDS", help=f"Only these kinds: {', '.join(KINDS)}."
+)
 @click.option("--limit", type=COUNT, metavar="N", help="At most N questions.")
 @click.option(
     "--all", "is_whole", is_flag=True, help="Also list what is hardly worth the time, and every row's questions."
 )
 @click.option("--judge", is_flag=True, help="First ask your judge about the held texts that it has not seen.")
-def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None, is_whole: bool, judge: bool) -> None:
+@click.option("--until", type=MOMENT, metavar="TIME", help="Snooze SUBJECT until this time, such as 2026-12-24.")
+@click.option("--uses", type=WholeNumber(min=1), metavar="N", help="Snooze SUBJECT until N further uses.")
+@click.option("--suspicious", is_flag=True, help="List sources with suspicious reports instead; SUBJECT is a source.")
+@click.option("--revoke", is_flag=True, help="With --suspicious: discard all reports of the source.")
+@click.option("--confirm", is_flag=True, help="With --suspicious: count the reports of the source.")
+@click.option("--conflicts", is_flag=True, help="List instructions that contradict or repeat each other instead.")
+@click.option("--fine", is_flag=True, help="Mark SUBJECT, a pair of --conflicts, as fine until a text changes.")
+@reason_option
+def review(
+    subject: str | None,
+    minutes: int | None,
+    kinds: frozenset[str],
+    limit: int | None,
+    is_whole: bool,
+    judge: bool,
+    until: datetime | None,
+    uses: int | None,
+    suspicious: bool,
+    revoke: bool,
+    confirm: bool,
+    conflicts: bool,
+    fine: bool,
+    reason: str,
+) -> None:
     """List the questions that are worth the time, in the order of Review, and how long they take.
 
     Agents that wait for a person come first, then the questions by the failures that a good answer is expected to avoid
@@ -87,15 +117,52 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
     of this length are listed; the reviewer's pace is estimated from the decision log. ADVICE is what your judge
     (scan.judge in your own settings.toml) says about held texts; it decides nothing.
 
+    With SUBJECT, for example a pattern ID, shows that question as Review does: its evidence, and what yes and no do.
+    --until and --uses snooze it: it is asked again at that time, or after new evidence, whichever is first. Nothing
+    else changes: a pattern that is injected remains injected. --kind chooses if there are several questions.
+
+    --suspicious lists sources that reported many patterns as harmful within a short time, and unconfirmed results of a
+    team: a loop, an attempt, "by NAME", or "member NAME". Their reports do not count until you revoke or confirm them.
+
+    --conflicts compares CLAUDE.md, AGENTS.md, GEMINI.md, rules, Copilot instructions and skills with each other, with
+    memories of agents, and with patterns. With SUBJECT, shows one pair with the diff that removes one of the two, which
+    you apply. The exit code is 1 if a contradiction is listed that is not marked as fine. --all adds those that are.
+
     \b
     Examples:
       ralphdeck review
-      ralphdeck review show pat-success-split-by-type-002
-      ralphdeck review list --minutes 12
-      ralphdeck review list --kind inversion,borderline --json | jq -r '.questions[].subject'
-      ralphdeck review list --kind held,quarantine --judge
-      ralphdeck review list --kind offer --limit 20
+      ralphdeck review pat-success-split-by-type-002
+      ralphdeck review pat-success-split-by-type-002 --until 2026-12-24
+      ralphdeck review --minutes 12
+      ralphdeck review --kind inversion,borderline --json | jq -r '.questions[].subject'
+      ralphdeck review --suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
+      ralphdeck review --conflicts && ralphdeck review 1a2b3c --fine --reason "the website uses npm"
     """
+    mode = choose_mode(_MODES)
+    if subject is None and (fine or until is not None or uses is not None):
+        raise click.UsageError("a decision needs a SUBJECT")
+    if mode == "--suspicious":
+        _review_suspicious(subject, revoke=revoke, confirm=confirm, reason=reason)
+    elif mode == "--conflicts":
+        list_conflicts(subject, is_all=is_whole)
+    elif mode == "--fine":
+        mark_pair_fine(subject or "", reason)
+    elif subject is None:
+        if reason:
+            raise click.UsageError("--reason is for a decision on a SUBJECT")
+        _list_questions(minutes, kinds, limit, is_whole=is_whole, judge=judge)
+    else:
+        if minutes is not None or limit is not None or is_whole or judge:
+            raise click.UsageError("--minutes, --limit, --all and --judge are for the list; leave out SUBJECT")
+        if until is None and uses is None:
+            _show(subject, kinds)
+        else:
+            _snooze(subject, kinds, until=until, uses=uses, reason=reason)
+
+
+def _list_questions(
+    minutes: int | None, kind: frozenset[str], limit: int | None, *, is_whole: bool, judge: bool
+) -> None:
     from core.index.findings import all_findings
     from core.questions.queue import measure_pace, plan, time_text
 
@@ -128,13 +195,13 @@ def list_questions(minutes: int | None, kind: frozenset[str], limit: int | None,
         if len(listed) < len(offered):
             remark(f"{len(listed):,} of {plural(len(offered), 'question')}")
         if in_rows:
-            remark(f"{plural(in_rows, 'question')} in rows of kind further; list all: ralphdeck review list --all")
+            remark(f"{plural(in_rows, 'question')} in rows of kind further; list all: ralphdeck review --all")
         if minutes is not None:
             line(session.text)
         elif queue:
             line(f"{plural(len(queue), 'question')}, {time_text(queue, pace)}")
         if hardly := len(state.agenda) - len(state.worth_reading):
-            remark(f"{plural(hardly, 'question')} hardly worth the time; list all: ralphdeck review list --all")
+            remark(f"{plural(hardly, 'question')} hardly worth the time; list all: ralphdeck review --all")
     end(all_findings(state))
 
 
@@ -160,29 +227,13 @@ def _advice_text(advice: Mapping[str, Advice], item: ReviewItem) -> str:
     return "" if found is None else found.text
 
 
-_kind_option = click.option(
-    "--kind", type=OneOf((*KINDS, FURTHER)), metavar="KIND", help="Kind of the question, if there are several."
-)
-
-
-@click.command(cls=ListingCommand)
-@click.argument("subject", metavar="SUBJECT")
-@_kind_option
-def show(subject: str, kind: str | None) -> None:
-    """Show a question as Review does: the evidence that decides it, and what yes and no do.
-
-    SUBJECT is the subject of a question, for example a pattern ID.
-
-    \b
-    Examples:
-      ralphdeck review show pat-success-split-by-type-002
-      ralphdeck review show pat-error-pool-timeout-009 --json | jq -r .card
-    """
+def _show(subject: str, kinds: frozenset[str]) -> None:
+    """Show a question as a card."""
     from core.show.cards import terminal_card
     from core.show.pages.markdown import to_markdown
 
     project = _open_with_queue()
-    item = _find_question(project, subject, kind)
+    item = _find_question(project, subject, kinds)
     files = project.adapters.all_agent_files() if item.lesson is not None or item.pairs else ()
     card = terminal_card(project.view, item, files)
     question = _question_json(item, {})
@@ -193,31 +244,11 @@ def show(subject: str, kind: str | None) -> None:
     end(())
 
 
-@click.command(cls=DecidingCommand)
-@click.argument("subject", metavar="SUBJECT")
-@click.option("--until", type=MOMENT, metavar="TIME", help="Ask again at this time, such as 2026-12-24.")
-@click.option("--uses", type=WholeNumber(min=1), metavar="N", help="Ask again after N further uses.")
-@_kind_option
-@reason_option
-def snooze(subject: str, until: datetime | None, uses: int | None, kind: str | None, reason: str) -> None:
-    """Ask a question of the review queue again later: at a time, or after new evidence, whichever is first.
-
-    Nothing else changes: a pattern that is injected remains injected. To stop its injection use pattern quarantine or
-    pattern deprecate. SUBJECT is the subject of a question, for example a pattern ID. New evidence means further uses
-    of a pattern, or new data on another subject.
-
-    \b
-    Examples:
-      ralphdeck review snooze pat-success-split-by-type-002 --until 2026-12-24
-      ralphdeck review snooze pat-error-pool-timeout-009 --uses 3 --reason "too few to judge"
-    """
-    from core.cli.commands.decisions import decide
+def _snooze(subject: str, kinds: frozenset[str], *, until: datetime | None, uses: int | None, reason: str) -> None:
     from core.questions.answer import snooze_command
 
-    if until is None and uses is None:
-        raise click.UsageError("give --until, --uses, or both")
     project = _open_with_queue()
-    command = snooze_command(_find_question(project, subject, kind), until=until, evidence=uses)
+    command = snooze_command(_find_question(project, subject, kinds), until=until, evidence=uses)
     decide(project, replace(command, reason=reason))
 
 
@@ -228,14 +259,14 @@ def _open_with_queue() -> Project:
     return project
 
 
-def _find_question(project: Project, subject: str, kind: str | None) -> ReviewItem:
+def _find_question(project: Project, subject: str, kinds: frozenset[str]) -> ReviewItem:
     found = [
         item
         for item in (*project.view.queue, *(item for item in project.view.agenda if item.group is not None))
-        if subject in {item.subject, item.question_key} and (kind is None or item.kind == kind)
+        if subject in {item.subject, item.question_key} and (not kinds or item.kind in kinds)
     ]
     if not found:
-        raise UnknownRecord(f"no open question about {shorten_id(subject)}; see: ralphdeck review list")
+        raise UnknownRecord(f"no open question about {shorten_id(subject)}; see: ralphdeck review")
     if len(found) > 1:
         raise UnknownRecord(f"{len(found)} questions about {shorten_id(subject)}; choose one: {_ways_to_choose(found)}")
     return found[0]
@@ -247,23 +278,8 @@ def _ways_to_choose(items: Sequence[ReviewItem]) -> str:
     return ", ".join(f"--kind {item.kind}" if kinds[item.kind] == 1 else f"'{item.question_key}'" for item in items)
 
 
-@click.command(cls=ReviewingCommand)
-@click.argument("source", required=False, shell_complete=complete_work)
-@click.option("--revoke", is_flag=True, help="Discard all reports of the source.")
-@click.option("--confirm", is_flag=True, help="Count the reports of the source.")
-@reason_option
-def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> None:
-    """Review sources that reported many patterns as harmful within a short time, and unconfirmed results of a team.
-
-    Their reports do not count until a person revokes or confirms them. Without --revoke or --confirm the sources are
-    listed, largest first. SOURCE is a loop, an attempt, "by NAME", or "member NAME" for a contributor of the team.
-
-    \b
-    Examples:
-      ralphdeck review suspicious
-      ralphdeck review suspicious ralph-fix-auth-a1b2c3d4 --revoke --reason "it never read them"
-    """
-    from core.cli.commands.decisions import decide
+def _review_suspicious(source: str | None, *, revoke: bool, confirm: bool, reason: str) -> None:
+    """List sources with suspicious reports, or decide on those of one."""
     from core.index.findings import all_findings
 
     if revoke and confirm:
@@ -278,7 +294,7 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
     state = project.view
     found = [burst for burst in state.board.bursts if source in {None, burst.source}]
     if source is not None and not found:
-        raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review suspicious")
+        raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review --suspicious")
 
     bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
     if wants_json():
@@ -289,49 +305,3 @@ def suspicious(source: str | None, revoke: bool, confirm: bool, reason: str) -> 
             for pattern_id in burst.patterns:
                 line(f"  {pattern_id}")
     end(all_findings(state))
-
-
-@click.command(cls=ReadingCommand)
-@click.option("--by", metavar="NAME", help="Whose decisions. Default: $RALPHDECK_USER, else the user.")
-def accuracy(by: str | None) -> None:
-    """Show how many of your promotions and deprecations later evidence confirmed.
-
-    A decision counts if there are enough results between it and the next decision on the same pattern. Enough is the
-    number that a pattern needs to leave the state candidate (min_feedback). A rate needs at least 30 such decisions.
-
-    \b
-    Examples:
-      ralphdeck accuracy
-      ralphdeck accuracy --by ana --json
-    """
-    from core.index.findings import all_findings
-
-    state = open_project().view
-    found = measure_accuracy(state, by or find_user_name(None, state.settings).by)
-
-    if wants_json():
-        print_object(
-            "AccuracyDocument",
-            found,
-            findings=all_findings(state),
-            needed=MIN_FOLLOWED,
-            promotions=_share_json(found.promotions),
-            deprecations=_share_json(found.deprecations),
-        )
-    else:
-        line(f"accuracy of {found.by}'s decisions, by later results")
-        for word, share in (("promotion", found.promotions), ("deprecation", found.deprecations)):
-            line(f"{plural(share.made, word)}: {_share_text(share, found)}")
-    end(all_findings(state))
-
-
-def _share_json(share: Share) -> objects.Wire:
-    return objects.DecisionShare.of(share, held=share.held if share.rate is not None else None)
-
-
-def _share_text(share: Share, found: ReviewerAccuracy) -> str:
-    """Return how many decisions were confirmed, or how many are missing for a rate."""
-    if share.rate is None:
-        return f"{share.followed} of {MIN_FOLLOWED} needed, each with {plural(found.follow_up, 'later result')} or more"
-    interval = f"{percent(found.level)} interval {percent(share.low)} to {percent(share.high)}"
-    return f"{share.held} of {share.followed} with later results confirmed, {percent(share.rate)} ({interval})"

@@ -9,11 +9,12 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
+from core.cli.commands.reports import list_errors
 from core.cli.json import objects
 from core.cli.json.loops import criterion, outcome_values
 from core.cli.render.output import Column, day, end, id_column, line, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_work
-from core.cli.support.options import FRACTION, ReadingCommand
+from core.cli.support.options import FRACTION, ReadingCommand, choose_mode
 from core.cli.support.project import open_project
 from core.cli.support.work_options import find_work
 from core.learning.outcomes import (
@@ -47,11 +48,14 @@ COLUMNS: Final = (
 @click.option(
     "--criteria", is_flag=True, help="Show the weights of the criteria instead; CRITERION=SCORE weights a score."
 )
-def score(works: tuple[str, ...], criteria: bool) -> None:
+@click.option("--errors", is_flag=True, help="Print the earlier errors of WORK instead, for the prompt of its retry.")
+@click.option("--all", "include_resolved", is_flag=True, help="With --errors: print resolved errors as well.")
+def score(works: tuple[str, ...], criteria: bool, errors: bool, include_resolved: bool) -> None:
     """Score how well loops and attempts worked, newest first, with the parts of each score.
 
     In --json, worked is helpful, failed is harmful, and unclear is neutral. WORK is a loop or an attempt. A running,
-    aborted or crashed loop has no outcome until one is recorded.
+    aborted or crashed loop has no outcome until one is recorded. With --errors, only the errors are printed, or nothing
+    if there are none.
 
     \b
     Examples:
@@ -59,7 +63,13 @@ def score(works: tuple[str, ...], criteria: bool) -> None:
       ralphdeck loop score task-001.2 --json | jq .outcomes[0].parts
       ralphdeck loop score --criteria
       ralphdeck loop score --criteria type_safe=0.9 fast=40%
+      ralphdeck loop score task-001.2 --errors >> prompt.md
     """
+    if choose_mode({"--errors": "works include_resolved", "--criteria": "works", "": "works"}) == "--errors":
+        if len(works) != 1:
+            raise click.UsageError("--errors needs one WORK")
+        list_errors(works[0], include_resolved=include_resolved)
+        return
     from core.index.findings import all_findings
 
     project = open_project()
@@ -114,7 +124,7 @@ def _chosen(state: ProjectState, works: Iterable[str]) -> list[str]:
                     f"no loop, attempt or recorded outcome {shorten_id(name)}; see: ralphdeck loop list"
                 )
             reason = f"is {loop.status}" if loop else "has no recorded result"
-            hint = "record its outcome with: ralphdeck loop outcome"
+            hint = f"record its outcome with: ralphdeck loop record {shorten_id(work_id)} --outcome"
             raise UnknownRecord(f"{shorten_id(work_id)} {reason}; {hint}")
         found.append(work_id)
     return found

@@ -1,4 +1,4 @@
-"""`ralphdeck task init`, `start`, `pause`, `complete` and `reflect`."""
+"""`ralphdeck task init`, `start`, `complete` and `reflect`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf
+from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf, choose_mode
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.cli.support.task_memory import join_milestones, milestone_options, open_task_memory, task_argument
 from core.records.loops import Outcome
@@ -140,15 +140,8 @@ def _similar(task_id: str, configuration: Configuration) -> tuple[tuple[str, str
     return tuple((one.sources[0], one.text) for one in found)
 
 
-@click.command(cls=Command)
-@task_argument
-def pause(task_id: str) -> None:
-    """Pause TASK. An open attempt stays open, and the next start resumes it.
-
-    \b
-    Example:
-      ralphdeck task pause task-001
-    """
+def _pause(task_id: str) -> None:
+    """Pause a task; an open attempt stays open."""
     open_task_memory().pause_task(task_id)
     text = f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"
     if wants_json():
@@ -191,7 +184,10 @@ class _CompleteCommand(Command, ExclusiveFlags):
 @click.option("--done", "done", flag_value=True, type=bool, default=None, help="The task is completed.")
 @click.option("--give-up", "done", flag_value=False, type=bool, help="The task has failed.")
 @click.option("--attempt", type=COUNT, metavar="N", help="The attempt. Default: the newest.")
-def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int | None, **parts: Any) -> None:
+@click.option("--pause", is_flag=True, help="Close nothing: pause the task. The next start resumes an open attempt.")
+def complete(
+    task_id: str, outcome: str | None, done: bool | None, attempt: int | None, pause: bool, **parts: Any
+) -> None:
     """Close the attempt at TASK with its outcome, and draft the reflection on it.
 
     Without --success, --failure or --timeout the outcome is derived from the log: from the last check (test, build,
@@ -206,7 +202,12 @@ def complete(task_id: str, outcome: str | None, done: bool | None, attempt: int 
       ralphdeck task complete task-001 --failure --reason "types are missing" --suggest "interface first"
       ralphdeck task complete task-001 --success --reason "all green" --worked "types first"
       ralphdeck task complete task-001 --done
+      ralphdeck task complete task-001 --pause
     """
+    if pause:
+        choose_mode({"--pause": "task_id"})
+        _pause(task_id)
+        return
     ignored = [param.opts[0] for param in click.get_current_context().command.params if parts.get(param.name or "")]
     parts["milestones"] = join_milestones(parts["milestones"], parts.pop("milestone_details"))
     completed = open_task_memory().complete_attempt(

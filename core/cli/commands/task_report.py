@@ -1,4 +1,4 @@
-"""`ralphdeck task report`: the effect of reflections, and success metrics."""
+"""`ralphdeck metrics --tasks`: the effect of reflections, and success metrics."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from core.base.errors import UnknownRecord
 from core.base.text import plural
 from core.cli.json import objects
 from core.cli.render.output import end, line, percent, print_json, wants_json
-from core.cli.support.options import ReadingCommand
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.tasks.success_metrics import (
     READ_LATENCY_SECONDS,
@@ -36,20 +33,8 @@ _MAX_NAMED: Final = 10  # Most IDs of one line.
 _MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("not enough data", "yellow")}
 
 
-@click.command(cls=ReadingCommand)
-def report() -> None:
-    """Compare retries with and without reflections, and print the success metrics of the task memory.
-
-    A retry has reflections if a reflection on an earlier attempt at its task was written before the retry began; drafts
-    without a learning do not count. If the interval of a difference contains 0 or there are too few attempts, the
-    result is "not enough data", with the number needed. The target for retries with reflections is 20 percentage points
-    above those without. The read latency is measured now, on the tasks with most actions. --json lists all IDs.
-
-    \b
-    Examples:
-      ralphdeck task report
-      ralphdeck task report --json | jq .metrics.tracking_coverage.missing
-    """
+def print_report() -> None:
+    """Compare retries with and without reflections, and print the success metrics of the task memory."""
     configuration = read_configuration()
     snapshot, settings = read_snapshot(configuration), configuration.settings
     found = measure_success(snapshot, _measured(chosen_project(), snapshot), now(), settings)

@@ -1,4 +1,4 @@
-"""`ralphdeck task list` and `similar`."""
+"""`ralphdeck task list`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.options import ReadingCommand, WholeNumber, words_option
+from core.cli.support.options import ReadingCommand, WholeNumber, choose_mode, words_option
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.records.episodes import TASK_STATUSES, Attempt, Task, group_by_task
 from core.records.loops import Outcome
@@ -72,17 +72,31 @@ class _Row(NamedTuple):
 @words_option("--status", words=TASK_STATUSES, help="Only with these states.")
 @click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
 @click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
-def list_tasks(status: frozenset[str], agent: str | None, only_open: bool) -> None:
+@click.option("--similar", metavar="TASK|TEXT", help="List past tasks like this one instead, with their learnings.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help=f"With --similar: at most N. Default: {MAX_TASKS}.")
+def list_tasks(
+    status: frozenset[str], agent: str | None, only_open: bool, similar: str | None, limit: int | None
+) -> None:
     """List the tasks: status, attempts, last outcome, and the state of an open attempt.
 
     An open attempt counts as left unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if
     its task has ended.
 
+    With --similar the past tasks are listed that are most like a TASK or a TEXT. TASK is the ID of a task or a part of
+    it, or an attempt; any other TEXT describes a future task. Tasks are compared by semantic similarity if `ralphdeck
+    doctor --embed` or the dashboard has computed their vectors, otherwise by common words. Learnings of successful
+    attempts come first; drafts are listed only if there is no written reflection.
+
     \b
     Examples:
       ralphdeck task list --status running,paused
       ralphdeck task list --open --json
+      ralphdeck task list --similar task-001
+      ralphdeck task list --similar "Add OAuth login to the admin pages" --limit 3 --json
     """
+    if choose_mode({"--similar": "limit", "": "status agent only_open"}):
+        _list_similar(similar or "", limit or MAX_TASKS)
+        return
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
     rows = [
@@ -121,23 +135,8 @@ def _row_json(row: _Row) -> objects.Wire:
     )
 
 
-@click.command(cls=ReadingCommand)
-@click.argument("task", metavar="TASK|TEXT")
-@click.option(
-    "--limit", type=WholeNumber(min=1), default=MAX_TASKS, show_default=True, metavar="N", help="At most N tasks."
-)
-def similar(task: str, limit: int) -> None:
-    """List similar past tasks with their learnings, most similar first.
-
-    TASK is the ID of a task or a part of it, or an attempt; any other TEXT describes a future task. Tasks are compared
-    by semantic similarity if `ralphdeck embed` or the dashboard has computed their vectors, otherwise by common words.
-    Learnings of successful attempts come first; drafts are listed only if there is no written reflection.
-
-    \b
-    Examples:
-      ralphdeck task similar task-001
-      ralphdeck task similar "Add OAuth login to the admin pages" --limit 3 --json
-    """
+def _list_similar(task: str, limit: int) -> None:
+    """List similar past tasks with their learnings, most similar first."""
     from core.retrieval.embeddings import TASKS, Embeddings, is_available
     from core.tasks.task_links import collect_past_tasks, find_similar_tasks
 
@@ -159,7 +158,7 @@ def similar(task: str, limit: int) -> None:
             is_id = isinstance(query, str) and " " not in query.strip()
             remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
         if is_available() and embeddings.missing(tasks):
-            remark("some tasks were compared by words only; to compute vectors: ralphdeck embed")
+            remark("some tasks were compared by words only; to compute vectors: ralphdeck doctor --embed")
     end(snapshot.findings)
 
 

@@ -15,7 +15,7 @@ import click
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
 from core.cli.render.output import line, print_object, remark, wants_json, warn
-from core.cli.support.options import Command, DecidingCommand, NumberRange, OneOf, reason_option
+from core.cli.support.options import DecidingCommand, NumberRange, OneOf, choose_mode, reason_option
 from core.cli.support.project import chosen_project, now, open_project
 from core.cli.support.signature import find_user_name
 from core.cli.support.team import (
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 LEVELS = ("reader", "contributor", "reviewer", "admin")
+DEFAULT_SPACE = "team"
+_JOIN_MODES = {
+    "--create": "url service url_file space name half_life",
+    "--leave": "",
+    "": "url service url_file space project_name yes",
+}
 
 
 def server_options(command: _Decorated) -> _Decorated:
@@ -73,37 +79,19 @@ def _conninfo(source: str) -> str:
     return Joined(space="", source=source, id=uuid4(), name="").conninfo
 
 
-@click.command("init", cls=Command)
-@server_options
-@click.option("--space", default="team", show_default=True, metavar="NAME", help="Name of the space.")
-@click.option("--as", "name", metavar="NAME", help="Your name in the space. Default: the name that signs decisions.")
-@click.option("--half-life", type=NumberRange(1, 36_500), metavar="DAYS", help="Default: that of the project.")
-def init_team(
-    url: str | None, service: str | None, url_file: str | None, space: str, name: str | None, half_life: float | None
-) -> None:
-    """Prepare a PostgreSQL database for a team, and create a space in it.
-
-    URL is that of the database, without a password: libpq reads the password from ~/.pgpass, PGPASSWORD or a service.
-    The role must be able to create roles and schemas. Can be repeated: an older schema is upgraded, and a space that
-    exists stays as it is. You become the first admin of a new space.
-
-    \b
-    Examples:
-      ralphdeck team init postgresql://ada@db.example/team
-      ralphdeck team init --service team --space backend
-    """
+def _create_space(source: str, space: str, name: str | None, half_life: float | None) -> None:
+    """Prepare a PostgreSQL database for a team, and create a space in it."""
     from core.base.settings import Settings
     from core.cli.support.project import read_configuration
     from core.team.connection import connect, describe_server
     from core.team.migrations import latest_version, migrate
     from core.team.server import create_space, list_spaces
 
-    check_writable()
     try:
         settings = read_configuration().settings
     except RalphdeckError:  # there is no project here
         settings = Settings()
-    conninfo = _conninfo(_source(url, service, url_file))
+    conninfo = _conninfo(source)
     with closing(connect(conninfo, client_schema=latest_version())) as connection:
         applied = migrate(connection)
         is_new = space not in {one.name for one in list_spaces(connection)}
@@ -127,12 +115,30 @@ def init_team(
 @click.command("join", cls=DecidingCommand)
 @server_options
 @click.option(
-    "--space", default="", metavar="NAME", help="Name of the space. Default: the only one that you belong to."
+    "--space",
+    default="",
+    metavar="NAME",
+    help="Name of the space. Default: the only one that you belong to; with --create: team.",
 )
 @click.option("--project-name", metavar="NAME", help="Name that members see. Default: the name of the folder.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--create", is_flag=True, help="Do not join: prepare the database, and create a space in it.")
+@click.option("--as", "name", metavar="NAME", help="With --create: your name. Default: that which signs decisions.")
+@click.option(
+    "--half-life", type=NumberRange(1, 36_500), metavar="DAYS", help="With --create. Default: that of the project."
+)
+@click.option("--leave", is_flag=True, help="Leave the team: nothing is sent or received any more.")
 def join(
-    url: str | None, service: str | None, url_file: str | None, space: str, project_name: str | None, yes: bool
+    url: str | None,
+    service: str | None,
+    url_file: str | None,
+    space: str,
+    project_name: str | None,
+    yes: bool,
+    create: bool,
+    name: str | None,
+    half_life: float | None,
+    leave: bool,
 ) -> None:
     """Join this project to a team, and synchronize it once.
 
@@ -140,20 +146,38 @@ def join(
     paths or secrets. To see it before: ralphdeck team sync --dry-run. Where a pattern has another text in the space,
     nothing is overwritten. The URL is stored in your own configuration folder, never in the project.
 
+    URL is that of a PostgreSQL database, without a password: libpq reads it from ~/.pgpass, PGPASSWORD or a service.
+    With --create, its role must be able to create roles and schemas. Can be repeated: an older schema is upgraded, and
+    a space that exists stays as it is. You become the first admin of a new space.
+
+    After --leave all files of the project stay. What was sent stays in the space, because others have built on it; the
+    owner of the database can delete the space.
+
     \b
     Examples:
+      ralphdeck team join postgresql://ada@db.example/team --create
       ralphdeck team join postgresql://ada@db.example/team
       ralphdeck team join --url-file ~/.config/team-url --space backend --yes
+      ralphdeck team join --leave
     """
+    mode = choose_mode(_JOIN_MODES)
+    check_writable()
+    if mode == "--create":
+        _create_space(_source(url, service, url_file), space or DEFAULT_SPACE, name, half_life)
+    elif mode == "--leave":
+        _leave()
+    else:
+        if (known := find_joined_project()) is not None:
+            raise Refused(f"this project has joined the space {known.space}; to leave it: ralphdeck team join --leave")
+        _join(_source(url, service, url_file), space, project_name, yes=yes)
+
+
+def _join(source: str, space: str, project_name: str | None, *, yes: bool) -> None:
     from core.team.consent import Joined, save_joined
     from core.team.server import Space
 
-    check_writable()
     project = open_project()
     folder = project.project.project
-    if (known := find_joined_project()) is not None:
-        raise Refused(f"this project has joined the space {known.space}; to leave it: ralphdeck team leave")
-    source = _source(url, service, url_file)
     with closing(Space.connect(_conninfo(source), space)) as opened:
         name = project_name or folder.name or "project"
         joined = Joined(space=opened.info.name, source=source, id=uuid4(), name=name)
@@ -183,22 +207,12 @@ def _confirm(info: SpaceInfo, preview: Preview) -> bool:
     return False
 
 
-@click.command("leave", cls=Command)
-def leave() -> None:
-    """Leave the team: nothing is sent or received any more.
-
-    All files of the project stay. What was sent stays in the space, because others have built on it; the owner of the
-    database can delete the space.
-
-    \b
-    Example:
-      ralphdeck team leave
-    """
+def _leave() -> None:
+    """Leave the team; all files of the project stay."""
     from core.sources.team_evidence import TeamEvidenceWriter
     from core.team.consent import save_joined
     from core.team.follow import forget
 
-    check_writable()
     joined, project = require_joined(), chosen_project()
     save_joined(project.project, None)
     forget(project.project)

@@ -208,7 +208,7 @@ def status(verify: bool) -> None:
             line(f"Project    {visible_line(one.name)}, {plural(one.uses, 'use')}, joined by {joined_by}")
         for uses in held:
             count = plural(uses.successes + uses.failures, "result")
-            line(f"Held       {count} of {visible_line(uses.member)}; see: ralphdeck review suspicious")
+            line(f"Held       {count} of {visible_line(uses.member)}; see: ralphdeck review --suspicious")
         print_pools(pools)
         for removed in (member for member in members if member.level is None):
             state = "withdrawn" if removed.name in withdrawn else "kept; to withdraw it, give team member --withdraw"

@@ -1,7 +1,8 @@
-"""`ralphdeck what-if`: replay the history with other thresholds."""
+"""`ralphdeck changes NAME=VALUE`: replay the history with other thresholds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,6 @@ from core.base.settings import THRESHOLDS, Settings, find_threshold, with_thresh
 from core.cli.json import objects
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, end, line, print_json, print_object, print_table, wants_json, warn
-from core.cli.support.options import ReadingCommand
 from core.cli.support.project import named_project, open_project, read_configuration
 from core.learning import threshold_replay
 from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
@@ -30,7 +30,7 @@ CRITERION_COLUMNS = (
 )
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_threshold(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(f"{known.name}=", help=known.help)
         for known in THRESHOLDS
@@ -38,21 +38,8 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     ]
 
 
-@click.command("what-if", cls=ReadingCommand)
-@click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=_complete)
-def what_if(values: tuple[str, ...]) -> None:
-    """Replay the history with other thresholds: show which patterns would change state or be inverted, and how the
-    weights of evaluation criteria would change.
-
-    Nothing is written. Pins are ignored, so the numbers of states differ from other lists. Without arguments, the
-    thresholds and their values are listed. The group before the dot may be left out if the name is unique.
-
-    \b
-    Examples:
-      ralphdeck what-if
-      ralphdeck what-if maturity.half_life_days=30
-      ralphdeck what-if deprecation_threshold=20% min_helpful=3 --json
-    """
+def try_thresholds(values: Sequence[str]) -> None:
+    """Replay the history with other thresholds, such as `maturity.half_life_days=30`."""
     from core.index.findings import all_findings
     from core.show.comparison import what_if_document
 
@@ -68,9 +55,6 @@ def what_if(values: tuple[str, ...]) -> None:
         except BadInput as error:
             raise click.UsageError(str(error)) from None
         tried.append(known)
-    if not tried:
-        _list(settings)
-        return
     for known in tried:
         if not known.replayed and known.group != "learning":
             warn(f"{known.name} changes no state and no inversion")
@@ -136,10 +120,11 @@ def _parse(value: str) -> tuple[Setting, str]:
     try:
         return find_threshold(name.strip()), text
     except BadInput as error:
-        raise click.UsageError(f"{error}\nTo list them: ralphdeck what-if") from None
+        raise click.UsageError(f"{error}\nTo list them: ralphdeck changes --thresholds") from None
 
 
-def _list(settings: Settings) -> None:
+def list_thresholds() -> None:
+    settings = _read_configuration().settings
     columns = (
         Column("NAME", lambda known: known.name),
         Column("VALUE", lambda known: known.text(settings), right=True),

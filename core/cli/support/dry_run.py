@@ -75,4 +75,4 @@ def remark_missing_vectors(patterns: int, tasks: int = 0) -> None:
     """Print how many patterns and tasks have no vector, and how to compute them."""
     missing = [plural(count, noun) for count, noun in ((patterns, "pattern"), (tasks, "task")) if count]
     if missing:
-        remark(f"{' and '.join(missing)} found by words only; to compute their vectors: ralphdeck embed")
+        remark(f"{' and '.join(missing)} found by words only; to compute their vectors: ralphdeck doctor --embed")

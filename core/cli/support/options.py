@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from core.base.errors import DamagedError
@@ -126,7 +127,7 @@ class OfflineCommand(Command):
 class ReadingCommand(Command):
     """A command that only reads."""
 
-    standard = ("--project", "--json", "--strict")
+    standard: ClassVar[tuple[str, ...]] = ("--project", "--json", "--strict")
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; again if the index was damaged, which has been deleted."""
@@ -150,6 +151,35 @@ class ReviewingCommand(Command):
 
 class ListingCommand(ReviewingCommand):
     """A command that lists what a person may decide, and only reads."""
+
+
+def choose_mode(modes: Mapping[str, str]) -> str:
+    """Return which one of several modes the command line chooses, such as `--why` or an argument; "" for none of them.
+
+    `modes` has for each mode the names of the parameters that it accepts, separated by spaces. Raises UsageError for
+    two modes, or for another parameter.
+    """
+    ctx = click.get_current_context()
+    labels = {param.name: _label(param, ctx) for param in ctx.command.params if param.name and param.expose_value}
+    given = [
+        name
+        for name in labels
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE and ctx.params[name] not in (None, ())
+    ]
+    chosen = [name for name in given if labels[name] in modes]
+    if len(chosen) > 1:
+        raise click.UsageError(f"give either {labels[chosen[0]]} or {labels[chosen[1]]}")
+    mode = labels[chosen[0]] if chosen else ""
+    for name in given:
+        if name not in {*modes[mode].split(), *chosen}:
+            needed = " or ".join(flag for flag, names in modes.items() if flag and name in names.split())
+            raise click.UsageError(f"{labels[name]} {f'does not go with {mode}' if mode else f'needs {needed}'}")
+    return mode
+
+
+def _label(param: click.Parameter, ctx: click.Context) -> str:
+    """Return how messages name a parameter: `--why`, or `ID` for an argument."""
+    return param.opts[0] if isinstance(param, click.Option) else param.make_metavar(ctx).strip("[].")
 
 
 def setting_option(flag: str, name: str, **options: Any) -> Callable[[Decorated], Decorated]:

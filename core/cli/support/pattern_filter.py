@@ -56,6 +56,10 @@ class PatternFilter:
         return (low is None or rate >= low) and (high is None or rate <= high)
 
 
+FILTER_NAMES: Final = "types states min_success_rate max_success_rate tags from_loop"
+"""Names of the parameters that `filter_options` adds."""
+
+
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a `PatternFilter`, passed to the command as `wanted`."""
 

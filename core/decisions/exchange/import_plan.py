@@ -130,7 +130,7 @@ class _Planner:
         if ours is None and alike is not None:
             return self._counts(Action.DUPLICATE, pattern, theirs, alike)
         if ours is None and pattern.id in known.archived:
-            return _refused(pattern, f"it is in the archive; see: ralphdeck pattern restore {pattern.id}")
+            return _refused(pattern, f"it is in the archive; see: ralphdeck pattern prune --restore {pattern.id}")
         if ours is None:
             return self._inserted(Action.NEW, pattern, theirs, pattern.id)
         if pattern.id not in known.records:

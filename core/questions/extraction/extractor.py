@@ -97,7 +97,7 @@ class Extractor:
             cluster = next((cluster for cluster in self.find_recurring(snapshot) if cluster.id == source_id), None)
             if cluster is None:
                 shown = visible_line(source_id, 80)
-                raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck reflection list --recurring")
+                raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck lesson --recurring")
             offer = self.extract_cluster(cluster, view)
             return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
         if source_id not in snapshot.debug_sessions:
@@ -210,7 +210,7 @@ def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
     """Return the lesson with this ID, or that says the same as it; raises UnknownRecord."""
     found = next((one for one in joined if any(place.id == lesson_id for place in one.places)), None)
     if found is None:
-        raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson list")
+        raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson")
     return found
 
 

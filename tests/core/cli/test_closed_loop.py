@@ -62,19 +62,19 @@ def write_loop(project: Path, status: str, minutes: float = 40, failed: int = 0)
 
 
 def states(call: Call, project: Path) -> dict[str, str]:
-    listed = call("patterns", "list", "--json", "--project", project).document["patterns"]
+    listed = call("pattern", "list", "--json", "--project", project).document["patterns"]
     return {found["id"]: found["state"] for found in listed}
 
 
 def test_a_successful_loop_establishes_its_applied_patterns(project: Path, call: Call) -> None:
     assert states(call, project)[GOOD] == "candidate"
-    assert call("record", LOOP, GOOD, "--iteration", "1", "--project", project).code == 0
+    assert call("loop", "record", LOOP, GOOD, "--iteration", "1", "--project", project).code == 0
     assert states(call, project)[GOOD] == "candidate"
-    assert call("score", LOOP, "--project", project).err == (
-        f"Error: {LOOP} is running; record its outcome with: ralphdeck loop outcome\n"
+    assert call("loop", "score", LOOP, "--project", project).err == (
+        f"Error: {LOOP} is running; record its outcome with: ralphdeck loop record {LOOP} --outcome\n"
     )
     write_loop(project, "completed", minutes=4)
-    (scored,) = call("score", LOOP, "--json", "--project", project).document["outcomes"]
+    (scored,) = call("loop", "score", LOOP, "--json", "--project", project).document["outcomes"]
     assert scored["verdict"] == "helpful"
     assert scored["patterns"] == [{"id": GOOD, "success": True, "inferred": True}]
     assert states(call, project)[GOOD] == "established"
@@ -82,13 +82,13 @@ def test_a_successful_loop_establishes_its_applied_patterns(project: Path, call:
 
 def test_a_failing_loop_deprecates_its_applied_patterns_and_proposes_inversions(project: Path, call: Call) -> None:
     for pattern_id in (GOOD, BAD):
-        call("record", LOOP, pattern_id, "--iteration", "1", "--project", project)
+        call("loop", "record", LOOP, pattern_id, "--iteration", "1", "--project", project)
     for number in range(2):
-        call("record", f"bd-{number}", BAD, "--project", project)
-        call("outcome", f"bd-{number}", "--failure", "--errors", "4", "--project", project)
+        call("loop", "record", f"bd-{number}", BAD, "--project", project)
+        call("loop", "record", f"bd-{number}", "--outcome", "--failure", "--errors", "4", "--project", project)
     before = states(call, project)
     write_loop(project, "failed", failed=3)
-    document = call("score", LOOP, "--json", "--project", project).document
+    document = call("loop", "score", LOOP, "--json", "--project", project).document
     (scored,) = document["outcomes"]
     assert scored["verdict"] == "harmful"
     assert scored["patterns"] == [
@@ -97,15 +97,15 @@ def test_a_failing_loop_deprecates_its_applied_patterns_and_proposes_inversions(
     after = states(call, project)
     assert (after[BAD], document["inversions"]) == ("deprecated", [BAD])
     assert before[GOOD] != after[GOOD]
-    out = call("why", BAD, "--project", project).out
+    out = call("pattern", "show", BAD, "--why", "--project", project).out
     assert LOOP in out
-    (listed,) = call("loops", "--json", "--project", project).document["loops"]
+    (listed,) = call("loop", "list", "--json", "--project", project).document["loops"]
     assert listed["outcome"]["reasoning"] == scored["reasoning"]
 
 
 def blamed(call: Call, project: Path) -> Iterator[Any]:
     for other in OTHERS:
-        yield call("record", LOOP, other, "--failure", "--json", "--project", project).document
+        yield call("loop", "record", LOOP, other, "--failure", "--json", "--project", project).document
 
 
 def test_suspicious_reports_are_held_discarded_and_restored(project: Path, call: Call) -> None:
@@ -115,27 +115,27 @@ def test_suspicious_reports_are_held_discarded_and_restored(project: Path, call:
     assert documents[4]["pattern"]["failures"] == 1
     assert documents[5]["pattern"]["failures"] == 0
     assert states(call, project) == before
-    (burst,) = call("bursts", "--json", "--project", project).document["bursts"]
+    (burst,) = call("review", "--suspicious", "--json", "--project", project).document["bursts"]
     assert (burst["source"], burst["patterns"]) == (LOOP, sorted(OTHERS))
 
-    assert call("bursts", LOOP, "--revoke", "--reason", "guesses", "--project", project).code == 0
-    assert call("bursts", "--json", "--project", project).document["bursts"] == []
+    assert call("review", LOOP, "--suspicious", "--revoke", "--reason", "guesses", "--project", project).code == 0
+    assert call("review", "--suspicious", "--json", "--project", project).document["bursts"] == []
     assert states(call, project) == before
-    again = call("record", LOOP, GOOD, "--failure", "--project", project)
+    again = call("loop", "record", LOOP, GOOD, "--failure", "--project", project)
     assert "were discarded; this one does not count" in again.err
 
     assert call("undo", "--project", project).code == 0
-    (burst,) = call("bursts", "--json", "--project", project).document["bursts"]
+    (burst,) = call("review", "--suspicious", "--json", "--project", project).document["bursts"]
     assert set(burst["patterns"]) == {*OTHERS, GOOD}
-    call("bursts", LOOP, "--confirm", "--project", project)
-    failures = call("patterns", "show", OTHERS[0], "--json", "--project", project).document["pattern"]["failures"]
+    call("review", LOOP, "--suspicious", "--confirm", "--project", project)
+    failures = call("pattern", "show", OTHERS[0], "--json", "--project", project).document["pattern"]["failures"]
     assert failures == 1
 
 
 def test_a_held_report_is_announced_at_once(project: Path, call: Call) -> None:
-    results = [call("record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
+    results = [call("loop", "record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
     assert "held: " not in results[4].out
     assert results[5].out.splitlines()[-1] == (
         f"held: {LOOP} reports 6 patterns as harmful; it was given none of them; its reports are held until you "
-        "decide; see: ralphdeck review suspicious"
+        "decide; see: ralphdeck review --suspicious"
     )

@@ -14,36 +14,36 @@ from tests.core.cli.conftest import ROOT, Call
 
 LOOP = "ralph-add-oauth-login-flow-for-partn-cebd0e18"
 PAIRS = [
-    (["ralph-extract-patterns", LOOP, "--dry-run"], ["extract", LOOP, "--dry-run"]),
+    (["ralph-extract-patterns", LOOP, "--dry-run"], ["loop", "extract", LOOP, "--dry-run"]),
     (
         ["ralph-extract-patterns", "--all", "--types", "error,success", "--dry-run"],
-        ["extract", "--all", "--types", "error,success", "--dry-run"],
+        ["loop", "extract", "--all", "--types", "error,success", "--dry-run"],
     ),
     (
         ["ralph-inject-patterns", LOOP, "--min-success-rate", "0.8", "--top-k", "10", "--no-record"],
-        ["inject", LOOP, "--min-success-rate", "0.8", "--top-k", "10", "--no-record"],
+        ["loop", "inject", LOOP, "--min-success-rate", "0.8", "--top-k", "10", "--no-record"],
     ),
-    (["ralph-patterns", "list", "--type", "error"], ["patterns", "list", "--type", "error"]),
+    (["ralph-patterns", "list", "--type", "error"], ["pattern", "list", "--type", "error"]),
     (
         ["ralph-patterns", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
-        ["patterns", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
+        ["pattern", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
     ),
-    (["ralph-patterns", "list", "--from-loop", LOOP], ["patterns", "list", "--from-loop", LOOP]),
+    (["ralph-patterns", "list", "--from-loop", LOOP], ["pattern", "list", "--from-loop", LOOP]),
     (
         ["ralph-patterns", "show", "pat-error-type-mismatch-003"],
-        ["patterns", "show", "pat-error-type-mismatch-003"],
+        ["pattern", "show", "pat-error-type-mismatch-003"],
     ),
     (
         ["ralph-patterns", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
-        ["patterns", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
+        ["pattern", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
     ),
-    (["ralph-history", "task-001", "--attempt", "1"], ["history", "task-001", "--attempt", "1"]),
-    (["ralph-history", "task-001", "--reflections"], ["history", "task-001", "--reflections"]),
-    (["ralph-replay", "task-001", "--attempt", "1"], ["replay", "task-001", "--attempt", "1"]),
+    (["ralph-history", "task-001", "--attempt", "1"], ["task", "show", "task-001", "--attempt", "1"]),
+    (["ralph-history", "task-001", "--reflections"], ["task", "show", "task-001", "--reflections"]),
+    (["ralph-replay", "task-001", "--attempt", "1"], ["task", "show", "task-001", "--replay", "--attempt", "1"]),
     (["ralph-search", "null"], ["search", "null"]),
     (
         ["ralph", "Fix type errors", "--min-pattern-success-rate", "0.5"],
-        ["inject", "--task", "Fix type errors", "--min-success-rate", "0.5"],
+        ["loop", "inject", "--task", "Fix type errors", "--min-success-rate", "0.5"],
     ),
 ]
 
@@ -74,7 +74,7 @@ def test_every_alias_is_a_program_that_runs_its_command() -> None:
     code = "import sys; sys.argv[0] = '/usr/bin/ralph-history'; from core.cli.program import alias; alias()"
     done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0
-    assert "Usage: ralphdeck history" in done.stdout
+    assert "Usage: ralphdeck task show" in done.stdout
 
 
 def test_the_docs_list_every_program_alias() -> None:

@@ -40,13 +40,13 @@ EDIT |= {"success": True, "reasoning": "Skip rows without a number"}
 def test_a_task_without_a_loop_offers_the_learnings_of_its_attempts(tmp_path: Path, call: Call) -> None:
     attempt_at(tmp_path, [FAILS, EDIT, PASSES])
     assert [one["type"] for one in proposals(call, tmp_path, "--all", "--dry-run")] == ["error", "success"]
-    assert call("extract", "task-900", "--project", tmp_path).code == 0
+    assert call("loop", "extract", "task-900", "--project", tmp_path).code == 0
     found = ids(call, tmp_path)
     (error,) = [id for id in found if id.startswith("pat-error")]
-    shown = call("patterns", "show", error, "--json", "--project", tmp_path).document
+    shown = call("pattern", "show", error, "--json", "--project", tmp_path).document
     assert [source["loop_id"] for source in shown["pattern"]["source_loops"]] == ["task-900"]
     assert [entry["loop_id"] for entry in shown["lineage"] if entry["kind"] == "discovered"] == ["task-900"]
-    again = call("extract", "task-900", "--project", tmp_path)
+    again = call("loop", "extract", "task-900", "--project", tmp_path)
     assert ids(call, tmp_path) == found
     assert again.err.startswith("nothing to extract from task-900: ")
 
@@ -56,16 +56,16 @@ def test_learnings_of_a_loops_task_count_once_for_the_loop(sample: Path, call: C
     trace = "task-900, attempt 1, actions 1 → 3"
     words = ("current-loop", "--dry-run", "--types", "error")
     (of_loop,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
-    assert call("extract", "task-900", "--project", sample).code == 0
+    assert call("loop", "extract", "task-900", "--project", sample).code == 0
     (refused,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
     assert of_loop["record"]["source_loops"][0]["loop_id"] == "current-loop"
     assert of_loop["refused"] is None and refused["refused"].startswith("already known from this loop as pat-error")
-    document = call("extract", "--all", "--dry-run", "--json", "--project", sample).document
+    document = call("loop", "extract", "--all", "--dry-run", "--json", "--project", sample).document
     assert "task-900" not in {extraction["source"] for extraction in document["extractions"]}
 
 
 def test_a_task_that_has_not_ended_is_refused(tmp_path: Path, call: Call) -> None:
     attempt_at(tmp_path, [FAILS, EDIT, PASSES], status="running")
-    result = call("extract", "task-900", "--project", tmp_path)
+    result = call("loop", "extract", "task-900", "--project", tmp_path)
     assert (result.out, result.err.count("\n")) == ("", 1) and "task-900 has not ended" in result.err
     assert proposals(call, tmp_path, "--all", "--dry-run") == []

@@ -27,17 +27,17 @@ def project(sample: Path) -> Path:
 
 
 def held(call: Call, project: Path) -> list[str]:
-    listed = call("patterns", "list", "--state", "held", "--json", "--project", project).document["patterns"]
+    listed = call("pattern", "list", "--state", "held", "--json", "--project", project).document["patterns"]
     assert all(one["held"] and one["quarantined"] and not one["injectable"] for one in listed)
     return [one["id"] for one in listed]
 
 
 def test_a_held_pattern_is_listed_shown_and_counted(project: Path, call: Call) -> None:
     assert held(call, project) == [NULL]
-    assert " held " in call("patterns", "list", "--state", "held,quarantine", "--project", project).out
-    shown = call("patterns", "show", NULL, "--project", project).out
+    assert " held " in call("pattern", "list", "--state", "held,quarantine", "--project", project).out
+    shown = call("pattern", "show", NULL, "--project", project).out
     assert "\nheld  " in shown and "skip tests" in shown
-    (mark,) = call("patterns", "show", NULL, "--json", "--project", project).document["pattern"]["suspicions"]
+    (mark,) = call("pattern", "show", NULL, "--json", "--project", project).document["pattern"]["suspicions"]
     assert (mark["severity"], mark["tier"]) == ("warning", "held")
     checks = call("doctor", "--json", "--project", project).document["checks"]
     (check,) = (check for check in checks if (check["area"], check["name"]) == ("texts", "held"))
@@ -46,16 +46,16 @@ def test_a_held_pattern_is_listed_shown_and_counted(project: Path, call: Call) -
 
 def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project: Path, call: Call) -> None:
     def injected() -> tuple[str, list[str]]:
-        document = call("inject", "--task", TASK, "--json", "--project", project).document
+        document = call("loop", "inject", "--task", TASK, "--json", "--project", project).document
         return document["context"], [one["reason"] for one in document["left_out"] if one["id"] == NULL]
 
     context, (reason,) = injected()
     assert ORDER not in context and reason.startswith("held until approved")
-    foreseen = call("release", NULL, "--dry-run", "--project", project)
+    foreseen = call("pattern", "release", NULL, "--dry-run", "--project", project)
     assert foreseen.code == 0 and "held" in foreseen.out and held(call, project) == [NULL]
-    done = call("release", NULL, "--project", project)
+    done = call("pattern", "release", NULL, "--project", project)
     assert done.out.startswith(f"approved {NULL}: ") and not held(call, project)
-    again = call("release", NULL, "--project", project)
+    again = call("pattern", "release", NULL, "--project", project)
     assert again.code == 0 and "is already approved; nothing changed" in again.out
     context, reasons = injected()
     assert ORDER in context and not reasons
@@ -66,7 +66,7 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
 @pytest.mark.parametrize(("value", "state"), [("flag", "established"), ("hold", "held"), ("block", "quarantine")])
 def test_the_settings_decide_what_happens_to_it(project: Path, call: Call, value: str, state: str) -> None:
     write_user_settings(f'[scan]\nerror_patterns = "{value}"\n')
-    listed = call("patterns", "list", "--state", state, "--json", "--project", project).document["patterns"]
+    listed = call("pattern", "list", "--state", state, "--json", "--project", project).document["patterns"]
     assert NULL in [one["id"] for one in listed]
 
 
@@ -92,7 +92,7 @@ def test_a_text_extracted_from_an_own_loop_is_held_by_the_same_rule(sample: Path
     for iteration in state["iterations"]:
         iteration["action"] = f"{iteration.get('action', '')}. {ORDER}"
     sessions.write_text(json.dumps(state))
-    made = call("extract", SOURCE, "--json", "--project", sample)
+    made = call("loop", "extract", SOURCE, "--json", "--project", sample)
     assert made.code == 0, made.err
     assert held(call, sample)
     write_user_settings('[scan]\nextracted = "flag"\n')
@@ -107,7 +107,7 @@ def write_user_settings(text: str) -> None:
 
 def test_a_project_makes_the_policy_stricter_and_never_looser(project: Path, call: Call) -> None:
     def is_listed(state: str) -> bool:
-        listed = call("patterns", "list", "--state", state, "--json", "--project", project).document["patterns"]
+        listed = call("pattern", "list", "--state", state, "--json", "--project", project).document["patterns"]
         return NULL in [one["id"] for one in listed]
 
     settings = "ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {}\n"
@@ -127,17 +127,19 @@ def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> No
     task = "Fix null customer crash in the invoice mailer"
 
     def injected() -> tuple[list[str], list[str]]:
-        found = call("inject", "--task", task, "--json", "--project", sample).document
+        found = call("loop", "inject", "--task", task, "--json", "--project", sample).document
         left_out = [one["id"] for one in found["reflections_left_out"] if one["learning"] == ORDER]
         return [one["learning"] for one in found["reflections"]], left_out
 
     chosen, (held_id,) = injected()
     assert ORDER not in chosen
-    assert call("release", held_id, "--dry-run", "--project", sample).code == 0 and injected()[1] == [held_id]
-    done = call("release", held_id, "--project", sample)
+    assert call("pattern", "release", held_id, "--dry-run", "--project", sample).code == 0 and injected()[1] == [
+        held_id
+    ]
+    done = call("pattern", "release", held_id, "--project", sample)
     assert done.out == f"approved the reflection {held_id}\n" and ORDER in injected()[0]
-    assert "already approved" in call("release", held_id, "--project", sample).out
-    assert call("release", "refl-nothing", "--project", sample).code == 1
-    harmless = call("release", "refl-d01c63bb5cf8", "--project", sample)
+    assert "already approved" in call("pattern", "release", held_id, "--project", sample).out
+    assert call("pattern", "release", "refl-nothing", "--project", sample).code == 1
+    harmless = call("pattern", "release", "refl-d01c63bb5cf8", "--project", sample)
     assert harmless.code == 1 and harmless.err.endswith("cannot be approved: it is not held\n")
     assert call("undo", "--project", sample).code == 0 and injected()[1] == [held_id]

@@ -26,18 +26,18 @@ PAYLOADS = (
 )
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 READING = (
-    ["loops"],
-    ["patterns", "list"],
-    ["reflections"],
+    ["loop", "list"],
+    ["pattern", "list"],
+    ["lesson", "--reflections"],
     ["log"],
-    ["invert"],
+    ["pattern", "invert"],
     ["doctor"],
-    ["score"],
-    ["bursts"],
-    ["task", "report"],
-    ["extract", "--all", "--dry-run"],
-    ["what-if", "maturity.half_life_days=20"],
-    ["inject", "--task", "Fix TypeScript type errors in user validation", "--top-k", "10"],
+    ["loop", "score"],
+    ["review", "--suspicious"],
+    ["metrics", "--tasks"],
+    ["loop", "extract", "--all", "--dry-run"],
+    ["changes", "maturity.half_life_days=20"],
+    ["loop", "inject", "--task", "Fix TypeScript type errors in user validation", "--top-k", "10"],
 )
 
 
@@ -92,12 +92,17 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> None:
     poisoned(tree, Poison(only_texts))
     shown = ""
-    listing = call("patterns", "list", "--json", "--project", tree).document
+    listing = call("pattern", "list", "--json", "--project", tree).document
     ids = [pattern["id"] for pattern in listing["patterns"][:4] if "\x00" not in pattern["id"]]
-    about = [[*words, pattern_id] for pattern_id in ids for words in (["patterns", "show"], ["why"])]
-    for work in [one["id"] for one in call("score", "--json", "--project", tree).document["outcomes"][:2]]:
+    about = [
+        [*words, pattern_id] for pattern_id in ids for words in (["pattern", "show"], ["pattern", "show", "--why"])
+    ]
+    for work in [one["id"] for one in call("loop", "score", "--json", "--project", tree).document["outcomes"][:2]]:
         if "\x00" not in work:
-            about += [["errors", work, "--all"], ["outcome", work, "--success", "--dry-run"]]
+            about += [
+                ["loop", "score", work, "--errors", "--all"],
+                ["loop", "record", work, "--outcome", "--success", "--dry-run"],
+            ]
     for words in (*READING, *about):
         for options in (["--project", str(tree)], ["--project", str(tree), "--json"]):
             result = call(*words, *options)
@@ -115,28 +120,39 @@ def test_no_raw_payload_is_printed(only_texts: bool, tree: Path, call: Call) -> 
 def test_typed_text_is_shown_as_plain_text(payload: str, sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
     results = [
-        call("promote", pattern_id, "--reason", payload, "--by", f"a{payload}", "--project", sample),
-        call("note", pattern_id, f"note {payload}", "--project", sample),
+        call("pattern", "promote", pattern_id, "--reason", payload, "--by", f"a{payload}", "--project", sample),
+        call("pattern", "note", pattern_id, f"note {payload}", "--project", sample),
         call("log", "--project", sample),
-        call("patterns", "show", pattern_id, "--project", sample),
-        call("why", pattern_id, "--project", sample),
-        call("patterns", "show", f"no {payload}", "--project", sample),
-        call("inject", f"no {payload}", "--project", sample),
-        call("loops", "--status", payload, "--project", sample),
-        call("record", f"bd{payload}", pattern_id, "--failure", "--by", f"a{payload}", "--project", sample),
-        call("record", f"bd{payload}", "--criterion", payload, "--success", "--context", payload, "--project", sample),
-        call("outcome", f"bd{payload}", "--failure", "--strategy", payload, "--project", sample),
-        call("outcome", f"bd{payload}", "--failure", "--duration", payload, "--project", sample),
-        call("score", f"bd{payload}", "--project", sample),
-        call("score", "--criteria", "--project", sample),
-        call("errors", f"bd{payload}", "--add", payload, "--context", payload, "--project", sample),
-        call("errors", f"bd{payload}", "--project", sample),
-        call("errors", f"bd{payload}", "--resolve", payload, "--project", sample),
-        call("bursts", payload, "--revoke", "--project", sample),
-        call("what-if", f"{payload}={payload}", "--project", sample),
-        call("what-if", f"max_harmful={payload}", "--project", sample),
+        call("pattern", "show", pattern_id, "--project", sample),
+        call("pattern", "show", pattern_id, "--why", "--project", sample),
+        call("pattern", "show", f"no {payload}", "--project", sample),
+        call("loop", "inject", f"no {payload}", "--project", sample),
+        call("loop", "list", "--status", payload, "--project", sample),
+        call("loop", "record", f"bd{payload}", pattern_id, "--failure", "--by", f"a{payload}", "--project", sample),
+        call(
+            "loop",
+            "record",
+            f"bd{payload}",
+            "--criterion",
+            payload,
+            "--success",
+            "--context",
+            payload,
+            "--project",
+            sample,
+        ),
+        call("loop", "record", f"bd{payload}", "--outcome", "--failure", "--strategy", payload, "--project", sample),
+        call("loop", "record", f"bd{payload}", "--outcome", "--failure", "--duration", payload, "--project", sample),
+        call("loop", "score", f"bd{payload}", "--project", sample),
+        call("loop", "score", "--criteria", "--project", sample),
+        call("loop", "record", f"bd{payload}", "--error", payload, "--context", payload, "--project", sample),
+        call("loop", "score", f"bd{payload}", "--errors", "--project", sample),
+        call("loop", "record", f"bd{payload}", "--resolve", payload, "--project", sample),
+        call("review", payload, "--suspicious", "--revoke", "--project", sample),
+        call("changes", f"{payload}={payload}", "--project", sample),
+        call("changes", f"max_harmful={payload}", "--project", sample),
         call(f"no{payload}", "--project", sample),
-        call("loops", "--project", f"/no/{payload}"),
+        call("loop", "list", "--project", f"/no/{payload}"),
     ]
     for result in results:
         assert not RAW.search(result.out + result.err)

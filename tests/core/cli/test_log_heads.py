@@ -36,7 +36,7 @@ def compute_anew(project: Path) -> None:
 
 
 def test_a_recomputed_log_passes_verify_and_fails_against_a_head(sample: Path, head: Path, call: Call) -> None:
-    call("promote", NULL, "--project", sample)
+    call("pattern", "promote", NULL, "--project", sample)
     done = call("log", "--verify", "--against", head, "--project", sample)
     assert done.code == 0 and "hash chain intact; contains 1 head saved elsewhere\n" in done.out and not done.err
     compute_anew(sample)

@@ -12,7 +12,6 @@ import pytest
 
 from core import __version__
 from core.cli import groups, program
-from core.cli.command_table import ALIASES, GroupPlace
 from core.cli.program import cli
 from tests.core.cli.conftest import ROOT, Call, call_process
 
@@ -39,17 +38,17 @@ def test_each_command_explains_itself(name: str, call: Call) -> None:
 HEADLESS = (
     "--version",
     "--help",
-    "loops",
-    "patterns list --json",
-    "reflections",
-    "inject --task 'Fix type errors'",
+    "loop list",
+    "pattern list --json",
+    "lesson --reflections",
+    "loop inject --task 'Fix type errors'",
     "log",
     "doctor",
-    "score --json",
-    "bursts",
-    "what-if max_harmful=0.2",
-    "errors bd-1",
-    "outcome bd-1 --success --dry-run",
+    "loop score --json",
+    "review --suspicious",
+    "changes max_harmful=0.2",
+    "loop score bd-1 --errors",
+    "loop record bd-1 --outcome --success --dry-run",
 )
 """The first two run first, because imports of other commands stay loaded."""
 
@@ -112,27 +111,6 @@ def test_without_a_command_the_headless_program_prints_its_help(call: Call) -> N
     assert call() == call("--help")
 
 
-@pytest.mark.parametrize("words", ALIASES)
-def test_every_former_spelling_runs_the_command_that_replaces_it(words: str, call: Call) -> None:
-    assert call(words, "--help") == call(*ALIASES[words], "--help")
-    assert f"\n  {words} " not in call("--help").out
-
-
-@pytest.mark.parametrize(
-    ("group", "former"), [(n, f) for n, p in cli.places.items() if isinstance(p, GroupPlace) for f in p.aliases]
-)
-def test_every_former_name_in_a_group_runs_the_command_that_replaces_it(group: str, former: str, call: Call) -> None:
-    place = cli.places[group]
-    assert isinstance(place, GroupPlace)
-    assert call(group, former, "--help") == call(group, place.aliases[former], "--help")
-
-
-def test_review_without_a_command_lists_the_questions(sample: Path, call: Call) -> None:
-    listed = call("review", "list", "--kind", "inversion", "--project", sample)
-    assert call("review", "--kind", "inversion", "--project", sample) == listed
-    assert call("review", "--project", sample, "--kind", "inversion") == listed
-
-
 def test_an_unknown_word_names_near_commands(call: Call) -> None:
     result = call("lops")
     assert (result.code, result.out) == (2, "")
@@ -146,7 +124,7 @@ def test_an_unknown_word_names_near_commands(call: Call) -> None:
         (["connect", "clade"], "did you mean claude?"),
         (["metrics", "--weeks", "x"], "'x' is not a whole number from 1 to 520"),
         (["metrics", "--weeks", "0"], "'0' is not a whole number from 1 to 520"),
-        (["history", "task-001", "--attempt", "-1"], "'-1' is not a whole number from 0"),
+        (["task", "show", "task-001", "--attempt", "-1"], "'-1' is not a whole number from 0"),
         (["task", "shw"], "Did you mean show?"),
         (["show"], "Did you mean pattern show"),
     ],
@@ -161,24 +139,18 @@ def test_an_ambiguous_id_names_what_it_matches(sample: Path, call: Call) -> None
     assert result.code == 1 and result.err.count("pat-error-") == 6 and " others" in result.err
 
 
-def test_task_show_is_history(sample: Path, call: Call) -> None:
-    task = call("task", "list", "--json", "--project", sample).document["tasks"][0]["id"]
-    shown = call("task", "show", task, "--project", sample)
-    assert shown.code == 0 and shown == call("history", task, "--project", sample)
-
-
 @pytest.mark.parametrize(
     "words",
     [
-        ["loops", "--no-such-option"],
-        ["loops", "--status", "sleeping"],
-        ["patterns"],
-        ["patterns", "list", "--min-success-rate", "nan"],
-        ["patterns", "list", "--type", "error,nonsense"],
-        ["deprecate", "pat-error-null-check-015"],
-        ["inject"],
-        ["inject", "a-loop", "--task", "and a task"],
-        ["completion", "tcsh"],
+        ["loop", "list", "--no-such-option"],
+        ["loop", "list", "--status", "sleeping"],
+        ["pattern"],
+        ["pattern", "list", "--min-success-rate", "nan"],
+        ["pattern", "list", "--type", "error,nonsense"],
+        ["pattern", "deprecate", "pat-error-null-check-015"],
+        ["loop", "inject"],
+        ["loop", "inject", "a-loop", "--task", "and a task"],
+        ["--completion", "tcsh"],
     ],
 )
 def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples: Path, call: Call) -> None:
@@ -190,11 +162,14 @@ def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["deprecate", "pat-error-null-check-015", "--by", " ", "--reason", "x"], "'--by': the name is empty"),
-        (["review", "list", "--by", ""], "'--by': the name is empty"),
+        (
+            ["pattern", "deprecate", "pat-error-null-check-015", "--by", " ", "--reason", "x"],
+            "'--by': the name is empty",
+        ),
+        (["review", "--by", ""], "'--by': the name is empty"),
         (["pattern", "list", "--type", ""], "'--type': give at least one of error, success"),
         (["loop", "list", "--status", ","], "'--status': give at least one of "),
-        (["replay", "task-001", "--speed", "nan"], "'--speed': 'nan' is not a number"),
+        (["task", "show", "task-001", "--replay", "--speed", "nan"], "'--speed': 'nan' is not a number"),
         (["task", "complete", "task-001", "--success", "--percent", "NaN"], "'--percent': 'NaN' is not a number"),
     ],
 )
@@ -207,29 +182,29 @@ def test_an_empty_name_or_list_and_nan_are_invalid(words: list[str], reason: str
 def test_the_project_can_be_given_before_or_after_the_command_or_in_the_environment(
     examples: Path, upstream: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = call("--project", examples, "loops").out
+    before = call("--project", examples, "loop", "list").out
     assert "ralph-fix-api-d4e5f6a7" in before
     for place in (examples / ".aiwg", examples / ".aiwg" / "ralph"):
-        assert call("loops", "--project", place).out == before
+        assert call("loop", "list", "--project", place).out == before
     monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
-    assert call("loops").out == before
-    assert call("--project", upstream, "loops").out != before
+    assert call("loop", "list").out == before
+    assert call("--project", upstream, "loop", "list").out != before
     monkeypatch.delenv("RALPHDECK_PROJECT")
     monkeypatch.chdir(examples / ".aiwg" / "ralph" / "loops")
-    assert call("loops").out == before
+    assert call("loop", "list").out == before
 
 
 def test_without_a_project_the_message_explains_how_to_begin(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = call("loops", "--json")
+    result = call("loop", "list", "--json")
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1 and "ralphdeck demo" in result.err
 
 
 def test_a_folder_without_aiwg_is_an_empty_project(tmp_path: Path, call: Call) -> None:
-    for words, records in ((["loops"], "loops"), (["patterns", "list"], "patterns"), (["log"], "decisions")):
+    for words, records in ((["loop", "list"], "loops"), (["pattern", "list"], "patterns"), (["log"], "decisions")):
         result = call(*words, "--json", "--project", tmp_path)
         assert result.code == 0
         assert result.document == {records: [], "findings": []}
@@ -245,7 +220,7 @@ def test_an_internal_error_is_one_line_and_a_traceback_in_the_log_file(
         raise RuntimeError("some \x1b[31mbug")
 
     monkeypatch.setattr("core.cli.json.loops.loop_row", fail)
-    result = call("loops", "--json", "--project", examples)
+    result = call("loop", "list", "--json", "--project", examples)
     log = home / "state" / "ralphdeck" / "ralphdeck.log"
     assert (result.code, result.out) == (1, "")
     assert result.err == f"Error: internal error: RuntimeError: some ␛[31mbug (details in {log})\n"
@@ -257,7 +232,7 @@ def test_a_log_file_that_cannot_be_written_changes_nothing_else(
 ) -> None:
     (home / "state").write_text("in the way")
     monkeypatch.setattr("core.cli.json.loops.loop_row", lambda *_: 1 / 0)
-    result = call("loops", "--json", "--project", examples)
+    result = call("loop", "list", "--json", "--project", examples)
     assert result.code == 1
     assert result.err == ("Error: internal error: ZeroDivisionError: division by zero (no log file could be written)\n")
 
@@ -270,7 +245,7 @@ def test_an_interrupt_exits_with_130(
         raise interruption
 
     monkeypatch.setattr(program.cli, "main", interrupt)
-    result = call("loops")
+    result = call("loop", "list")
     assert (result.code, result.out) == (130, "")
     assert "Traceback" not in result.err
 
@@ -279,13 +254,13 @@ def test_an_interrupt_exits_with_130(
 @pytest.mark.parametrize(
     ("words", "both"),
     [
-        ("loops --json", False),
-        ("patterns list", True),
+        ("loop list --json", False),
+        ("pattern list", True),
         ("--help", True),
-        ("loops --help", False),
+        ("loop list --help", False),
         ("--version", False),
-        ("why pat-error-null-check-015", False),
-        ("inject --task types", True),
+        ("pattern show pat-error-null-check-015 --why", False),
+        ("loop inject --task types", True),
     ],
 )
 def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
@@ -306,14 +281,22 @@ def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -
 
 @pytest.mark.slow
 def test_an_error_on_a_closed_stderr_keeps_its_exit_code(examples: Path) -> None:
-    command = f'"{sys.executable}" -m core.cli why no-such-pattern --project "{examples}"'
+    command = f'"{sys.executable}" -m core.cli pattern show --why no-such-pattern --project "{examples}"'
     for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
         done = subprocess.run(["bash", "-c", f"{command} {stderr}"], cwd=ROOT, capture_output=True, timeout=60)
         assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
 
 
 @pytest.mark.parametrize(
-    "words", [["loops"], ["loops", "--json"], ["patterns", "list"], ["promote", "pat-error-null-check-015"], [], ["-h"]]
+    "words",
+    [
+        ["loop", "list"],
+        ["loop", "list", "--json"],
+        ["pattern", "list"],
+        ["pattern", "promote", "pat-error-null-check-015"],
+        [],
+        ["-h"],
+    ],
 )
 def test_nothing_starts_without_stdout(words: list[str], examples: Path) -> None:
     program = '"$0" -m core.cli "$@" >&-'
@@ -329,10 +312,10 @@ def test_nothing_starts_without_stdout(words: list[str], examples: Path) -> None
 @pytest.mark.parametrize(
     "words",
     [
-        ["loops"],
+        ["loop", "list"],
         ["doctor", "--json"],
-        ["promote", "x"],
-        ["inject", "--task", "x"],
+        ["pattern", "promote", "x"],
+        ["loop", "inject", "--task", "x"],
         ["--project", ".aiwg", "log"],
     ],
 )
@@ -350,19 +333,19 @@ def test_a_current_folder_that_was_removed_is_named(
 
 
 def test_an_unknown_home_folder_is_one_line(call: Call) -> None:
-    result = call("loops", "--project", "~no-such-user/project")
+    result = call("loop", "list", "--project", "~no-such-user/project")
     assert (result.code, result.err) == (1, "Error: ~no-such-user/project: unknown home folder; give a full path\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_line(upstream: Path) -> None:
-    command = f'"{sys.executable}" -m core.cli loops --json --project "{upstream}" > /dev/full'
+    command = f'"{sys.executable}" -m core.cli loop list --json --project "{upstream}" > /dev/full'
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (1, "Error: output: No space left on device\n")
 
 
 def test_an_output_encoding_without_unicode_works(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    result = call_process(["loops", "--project", upstream])
+    result = call_process(["loop", "list", "--project", upstream])
     assert (result.code, result.err) == (0, "")
     assert "ralph-moji-5cfda65c" in result.out

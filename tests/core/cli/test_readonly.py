@@ -16,37 +16,37 @@ DUE = "pat-success-split-by-type-002"
 LOOP = "ralph-add-rate-limiting-to-the-login-d97b384a"
 TASK = "task-001"
 REFUSED = [
-    ["promote", PATTERN, OTHER],
-    ["deprecate", PATTERN, "--reason", "x"],
-    ["reset", PATTERN],
-    ["note", PATTERN, "x"],
-    ["quarantine", PATTERN, "--reason", "x"],
+    ["pattern", "promote", PATTERN, OTHER],
+    ["pattern", "deprecate", PATTERN, "--reason", "x"],
+    ["pattern", "reset", PATTERN],
+    ["pattern", "note", PATTERN, "x"],
+    ["pattern", "quarantine", PATTERN, "--reason", "x"],
     ["undo"],
-    ["redo"],
-    ["invert", DUE, "--accept"],
-    ["invert", "--auto"],
-    ["patterns", "archive", PATTERN, "--reason", "x"],
-    ["patterns", "prune", "--max-age-days", "0"],
-    ["patterns", "merge", PATTERN, "pat-error-type-mismatch-003"],
-    ["record", "bd-1", PATTERN],
-    ["outcome", "bd-1", "--failure"],
-    ["errors", "bd-1", "--add", "x"],
+    ["undo", "--redo"],
+    ["pattern", "invert", DUE, "--accept"],
+    ["pattern", "invert", "--auto"],
+    ["pattern", "prune", PATTERN, "--reason", "x"],
+    ["pattern", "prune", "--max-age-days", "0"],
+    ["pattern", "merge", PATTERN, "pat-error-type-mismatch-003"],
+    ["loop", "record", "bd-1", PATTERN],
+    ["loop", "record", "bd-1", "--outcome", "--failure"],
+    ["loop", "record", "bd-1", "--error", "x"],
     ["task", "init", "x"],
-    ["debug", "escalate", "ef884591"],
-    ["extract", "current-loop"],
+    ["debug", "record", "ef884591", "--escalate"],
+    ["loop", "extract", "current-loop"],
 ]
 READING = [
-    ["loops"],
-    ["patterns", "list"],
-    ["reflections", "--recurring"],
-    ["why", PATTERN],
+    ["loop", "list"],
+    ["pattern", "list"],
+    ["lesson", "--recurring"],
+    ["pattern", "show", PATTERN, "--why"],
     ["log"],
     ["log", "--verify"],
     ["metrics"],
     ["doctor"],
-    ["inject", "--task", "Fix TypeScript type errors"],
-    ["inject", LOOP],  # warns that it is not recorded
-    ["patterns", "prune", "--dry-run"],
+    ["loop", "inject", "--task", "Fix TypeScript type errors"],
+    ["loop", "inject", LOOP],  # warns that it is not recorded
+    ["pattern", "prune", "--dry-run"],
 ]
 
 
@@ -78,23 +78,23 @@ def test_writing_commands_are_refused_and_others_work(project: Path, call: Call)
 
 def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
-    assert "read-only" in call("promote", PATTERN, "--project", project).err
+    assert "read-only" in call("pattern", "promote", PATTERN, "--project", project).err
     monkeypatch.setenv("RALPHDECK_READONLY", "0")
     release(project / ".aiwg")
-    assert call("promote", PATTERN, "--project", project).code == 0
+    assert call("pattern", "promote", PATTERN, "--project", project).code == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [(), ("--readonly",)])
 def test_no_export_is_written_into_aiwg(project: Path, call: Call, mode: tuple[str, ...]) -> None:
     (project / "way-in").symlink_to(project / ".aiwg")
-    call("patterns", "export", "--project", project)  # which makes the id of the project
+    call("pattern", "export", "--project", project)  # which makes the id of the project
     before = tree(project)
     for words in (
-        ["inject", LOOP, "--output"],
-        ["history", TASK, "--export"],
+        ["loop", "inject", LOOP, "--output"],
+        ["task", "show", TASK, "--export"],
         ["metrics", "--export"],
-        ["patterns", "export", "--output"],
+        ["pattern", "export", "--output"],
     ):
         for folder in (".aiwg", "way-in/ralph"):
             result = call(*mode, *words, project / folder / "x.md", "--project", project)

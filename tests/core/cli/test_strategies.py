@@ -14,13 +14,13 @@ BY_FEATURE = "pat-success-strategy-split-by-feature-001"
 
 
 def strategies(call: Call, project: Path) -> dict[str, dict[str, Any]]:
-    listed = call("patterns", "list", "--tag", DECOMPOSITION_TAG, "--json", "--project", project).document
+    listed = call("pattern", "list", "--tag", DECOMPOSITION_TAG, "--json", "--project", project).document
     return {pattern["id"]: pattern for pattern in listed["patterns"]}
 
 
 def report(call: Call, project: Path, work: str, result: str, strategy: str) -> dict[str, Any]:
     document: dict[str, Any] = call(
-        "outcome", work, result, "--strategy", strategy, "--json", "--project", project
+        "loop", "record", work, "--outcome", result, "--strategy", strategy, "--json", "--project", project
     ).document
     return document
 
@@ -44,7 +44,12 @@ def test_a_reported_strategy_becomes_a_pattern_with_counts(examples: Path, call:
 
 def test_a_failure_that_is_neutral_otherwise_fails_the_strategy(examples: Path, call: Call) -> None:
     fast = ("--failure", "--duration", "3m", "--errors", "0", "--retries", "0", "--strategy", "Split by feature")
-    assert call("outcome", "bd-1", *fast, "--json", "--project", examples).document["outcome"]["verdict"] == "neutral"
+    assert (
+        call("loop", "record", "bd-1", "--outcome", *fast, "--json", "--project", examples).document["outcome"][
+            "verdict"
+        ]
+        == "neutral"
+    )
     assert strategies(call, examples)[BY_FEATURE]["failures"] == 1
 
 
@@ -52,28 +57,28 @@ def test_a_failing_strategy_is_inverted_and_warns_a_decomposition(examples: Path
     for number in range(3):
         report(call, examples, f"bd-{number}", "--failure", "Split by file type")
         report(call, examples, f"bd-1{number}", "--success", "Split by feature")
-    (proposal,) = call("invert", "--json", "--project", examples).document["proposals"]
+    (proposal,) = call("pattern", "invert", "--json", "--project", examples).document["proposals"]
     assert proposal["text"] == "AVOID: Split by file type. Failed 3/3 times (100% failure rate)"
     questions = call("review", "--json", "--project", examples).document["questions"]
     assert BY_TYPE in {question["subject"] for question in questions if question["kind"] == "inversion"}
-    assert call("invert", BY_TYPE, "--accept", "--project", examples).code == 0
-    shown = call("inject", "--task", "Plan the subtasks of the release", "--project", examples).out
+    assert call("pattern", "invert", BY_TYPE, "--accept", "--project", examples).code == 0
+    shown = call("loop", "inject", "--task", "Plan the subtasks of the release", "--project", examples).out
     assert "\n- AVOID: Split by file type. Failed 3/3 times (100% failure rate)\n" in shown
     assert "\n- Split by feature (3 of 3 times, 100%)\n" in shown
-    asked = ("inject", "--task", "Fix the null user", "--project", examples)
+    asked = ("loop", "inject", "--task", "Fix the null user", "--project", examples)
     assert "AVOID" not in call(*asked).out
     assert "AVOID: Split by file type" in call(*asked, "--decomposition").out
 
 
 def test_strategies_in_plans_are_learned_once(examples: Path, call: Call) -> None:
-    first = call("extract", "task-001", "--json", "--project", examples).document["extractions"][0]
+    first = call("loop", "extract", "task-001", "--json", "--project", examples).document["extractions"][0]
     assert first["strategies"] == {
         "task-001.2": ["Handle shared types first"],
         "task-001.3": ["Handle shared types first"],
     }
     counted = strategies(call, examples)["pat-success-strategy-handle-shared-types-first-001"]
     assert counted["applied"] == 1, "a task has one vote, however many attempts"
-    call("extract", "--all", "--project", examples)
+    call("loop", "extract", "--all", "--project", examples)
     assert strategies(call, examples)["pat-success-strategy-handle-shared-types-first-001"] == counted
 
 
@@ -92,7 +97,10 @@ def test_strategies_that_a_loop_gets_are_recorded(sample: Path, call: Call) -> N
     for number in range(3):
         report(call, sample, f"bd-{number}", "--success", "Split by feature")
     loop = "ralph-fix-null-customer-crash-in-the-644aee36"
-    assert "Split by feature (3 of 3 times, 100%)" in call("inject", loop, "--decomposition", "--project", sample).out
+    assert (
+        "Split by feature (3 of 3 times, 100%)"
+        in call("loop", "inject", loop, "--decomposition", "--project", sample).out
+    )
     events = (sample / ".aiwg/ralph/shared/curation/events.jsonl").read_text().splitlines()
     injected = [event for event in map(json.loads, events) if event["kind"] == "injected"]
     assert (BY_FEATURE, loop) in {(event["pattern_id"], event["loop_id"]) for event in injected}

@@ -68,9 +68,9 @@ def test_the_log_and_the_pattern_show_who_decided(
     call("pattern", "promote", CLEAN, "--reason", "holds", "--by", "ada", "--project", project)
     decided = [(one["by"], one["decided_by"]) for one in log(call, project)]
     assert sorted(decided) == [("ada (script)", "script"), ("grace", "person")]
-    document = call("pattern", "why", CLEAN, "--json", "--project", project).document
+    document = call("pattern", "show", CLEAN, "--why", "--json", "--project", project).document
     assert (document["decided_by"], document["pin"]["decided_by"]) == ("script decision", "script")
-    why = call("pattern", "why", CLEAN, "--project", project).out
+    why = call("pattern", "show", CLEAN, "--why", "--project", project).out
     assert "decided by a script: promoted by ada (script)" in why and "by a person" not in why
 
 
@@ -108,7 +108,7 @@ def test_a_script_does_not_undo_or_redo_its_way_to_a_release(
     call("pattern", "release", HELD, "--project", project)
     call("undo", "--project", project)
     script()
-    assert call("redo", "--project", project).code == 1
+    assert call("undo", "--redo", "--project", project).code == 1
     assert call("undo", "--any-author", "--project", project).code == 1
     assert stopped(call, project) == {CLEAN, HELD, BLOCKED}
 
@@ -190,7 +190,7 @@ def agent(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 
 def questions(call: Call, project: Path) -> list[Any]:
-    found = call("review", "list", "--kind", "proposal", "--json", "--project", project).document["questions"]
+    found = call("review", "--kind", "proposal", "--json", "--project", project).document["questions"]
     return list(found)
 
 
@@ -232,16 +232,20 @@ def test_no_decision_of_an_agent_takes_effect(project: Path, call: Call, agent: 
         ["undo", "--any-author"],
         ["pattern", "deprecate", HELD, "--reason", "x"],
         ["pattern", "quarantine", HELD, "--reason", "x"],
-        ["pattern", "archive", HELD, "--reason", "x"],
+        ["pattern", "prune", HELD, "--reason", "x"],
         ["pattern", "note", HELD, "x"],
-        ["review", "snooze", HELD, "--uses", "3", "--kind", "held"],
+        ["review", HELD, "--uses", "3", "--kind", "held"],
         ["pattern", "release", HELD, CLEAN],
     ):
         result = call(*words, "--json", "--project", project)
         (document,) = result.document.get("decisions", [result.document])
         assert (result.code, document["decision"], document["written"]) == (0, None, False), words
         assert "waits for a person in Review" in document["summary"]
-    for words in (["redo"], ["pattern", "restore", "pat-x"], ["pattern", "promote", "no-such-pattern"]):
+    for words in (
+        ["undo", "--redo"],
+        ["pattern", "prune", "--restore", "pat-x"],
+        ["pattern", "promote", "no-such-pattern"],
+    ):
         assert call(*words, "--project", project).code in (0, 1)
     assert (log(call, project), stopped(call, project)) == before
 
@@ -257,13 +261,13 @@ def test_of_several_questions_about_a_pattern_each_can_be_chosen(
     project: Path, call: Call, agent: Callable[[bool], None]
 ) -> None:
     agent(True)
-    for command in (["promote", CLEAN], ["note", CLEAN, "seen twice"]):
+    for command in (["pattern", "promote", CLEAN], ["pattern", "note", CLEAN, "seen twice"]):
         call("pattern", *command, "--project", project)
     agent(False)
-    unclear = call("review", "snooze", CLEAN, "--uses", "3", "--project", project)
+    unclear = call("review", CLEAN, "--uses", "3", "--project", project)
     keys = [f"proposal {one['proposed']['id']}" for one in questions(call, project)]
     assert unclear.code == 1 and len(keys) == 2 and all(key in unclear.err for key in keys)
-    assert call("review", "snooze", keys[0], "--uses", "3", "--project", project).code == 0
+    assert call("review", keys[0], "--uses", "3", "--project", project).code == 0
     assert [f"proposal {one['proposed']['id']}" for one in questions(call, project)] == keys[1:]
 
 

@@ -45,7 +45,7 @@ def put(project: Path, status: str) -> Path:
 
 def test_an_escalated_session_keeps_its_types(tmp_path: Path, call: Call) -> None:
     put(tmp_path, "in_progress")
-    assert call("debug", "escalate", ID, "--project", tmp_path).code == 0
+    assert call("debug", "record", ID, "--escalate", "--project", tmp_path).code == 0
     (kept,) = (tmp_path / ".aiwg/ralph/shared/curation/escalations").glob("*.json")
     run = json.loads(kept.read_text())["session"]["executions"][0]
     assert run["attempt"] == 1
@@ -59,13 +59,13 @@ def test_an_escalated_session_keeps_its_types(tmp_path: Path, call: Call) -> Non
 def test_success_updates_the_learnings_of_a_yaml_session(tmp_path: Path, call: Call) -> None:
     file = put(tmp_path, "passed")
     before = file.read_text()
-    assert call("debug", "success", ID, "--project", tmp_path).code == 0
+    assert call("debug", "record", ID, "--success", "--project", tmp_path).code == 0
     after = file.read_text()
     assert after.startswith(before)
     assert "patterns_identified:" in after.removeprefix(before)
     shown = call("debug", "show", ID, "--json", "--project", tmp_path).document
     assert "null_undefined_access" in json.dumps(shown)
-    assert call("debug", "success", ID, "--project", tmp_path).code == 0
+    assert call("debug", "record", ID, "--success", "--project", tmp_path).code == 0
     assert file.read_text() == after
 
 

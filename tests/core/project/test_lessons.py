@@ -179,7 +179,7 @@ def test_a_snoozed_lesson_makes_room_for_another(project: Project) -> None:
 
 
 def test_an_unknown_lesson_is_refused(project: Project) -> None:
-    with pytest.raises(UnknownRecord, match="see: ralphdeck lesson list"):
+    with pytest.raises(UnknownRecord, match="see: ralphdeck lesson"):
         project.extraction("lesson:nothing")
 
 

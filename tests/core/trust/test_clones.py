@@ -217,7 +217,8 @@ def test_a_key_that_a_repository_brings_is_not_taken(evil: Person, author: Perso
 
 
 @pytest.mark.parametrize(
-    "command", [("task", "start", "task-001"), ("task", "similar", PROMPT), ("loop", "errors", "bd-1")]
+    "command",
+    [("task", "start", "task-001"), ("task", "list", "--similar", PROMPT), ("loop", "score", "bd-1", "--errors")],
 )
 def test_commands_of_agents_print_no_texts_of_a_clone(evil: Person, clone: Clone, command: tuple[str, ...]) -> None:
     evil.run("task", "init", PROMPT)

@@ -82,7 +82,7 @@ def test_trials_that_arrive_by_pull_are_counted_apart_and_change_no_verdict(
     shown = status(project)
     assert (shown["patterns"], shown["success"], shown["not_counted"]) == ([], None, 100)
     assert "100 trials were recorded by another person" in project.run("experiment").out
-    assert not json.loads(project.run("review", "list", "--json").out)["questions"]
+    assert not json.loads(project.run("review", "--json").out)["questions"]
 
 
 def test_trials_of_another_secret_do_not_count(project: Person) -> None:

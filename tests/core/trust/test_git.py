@@ -157,7 +157,7 @@ def test_proposals_of_agents_elsewhere_make_no_question_here(
 
 
 def _proposals(person: Person) -> list[str]:
-    questions = json.loads(person.run("review", "list", "--json").out)["questions"]
+    questions = json.loads(person.run("review", "--json").out)["questions"]
     return [one["subject"] for one in questions if one["kind"] == "proposal"]
 
 

@@ -50,19 +50,19 @@ def test_states_of_anchors_are_in_lists_and_explanations(shop: History, call: Ca
     shop.git("rm", "-q", "tax.py")
     commit = shop.commit()[:7]
     assert call("pattern", "anchors", ONE, "--add", "basket.py", *at).code == 0
-    assert call("review", "list", *at).code == 0, "it checks the anchors"
-    why = call("pattern", "why", ONE, *at).out
+    assert call("review", *at).code == 0, "it checks the anchors"
+    why = call("pattern", "show", ONE, "--why", *at).out
     assert f"tax.py  missing since commit {commit}" in why
     assert "cart.py  renamed to basket.py in commit" in why and "basket.py  current" in why
     assert " stale" in call("pattern", "list", *at).out
     (row,) = call("pattern", "list", "--json", *at).document["patterns"]
     assert row["stale"] and call("pattern", "show", ONE, "--json", *at).document["pattern"]["stale"]
-    questions = call("review", "list", "--json", *at).document["questions"]
+    questions = call("review", "--json", *at).document["questions"]
     assert {one["kind"] for one in questions} == {"stale", "renamed"}
 
 
 def test_anchors_that_were_not_checked_are_not_called_current(shop: History, call: Call) -> None:
-    assert "  current" not in call("pattern", "why", ONE, "--project", shop.folder).out
+    assert "  current" not in call("pattern", "show", ONE, "--why", "--project", shop.folder).out
 
 
 def test_a_check_that_failed_is_not_taken_for_a_result(shop: History, call: Call) -> None:

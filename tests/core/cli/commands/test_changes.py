@@ -11,7 +11,7 @@ PATTERN = "pat-error-null-check-015"
 
 
 def test_changes_list_changed_states_and_authors(sample: Path, call: Call) -> None:
-    call("deprecate", PATTERN, "--reason", "hides the cause", "--project", sample)
+    call("pattern", "deprecate", PATTERN, "--reason", "hides the cause", "--project", sample)
     result = call("changes", "--since", "7d", "--project", sample)
     row = next(line for line in result.out.splitlines() if PATTERN in line)
     assert "candidate → deprecated" in row and row.endswith("deprecate by ada: hides the cause")
@@ -47,13 +47,13 @@ def test_moments_that_are_none(sample: Path, call: Call) -> None:
 
 def test_patterns_as_of_a_day(sample: Path, call: Call) -> None:
     def states(*words: str) -> dict[str, str]:
-        found = call("patterns", "list", *words, "--json", "--project", sample).document["patterns"]
+        found = call("pattern", "list", *words, "--json", "--project", sample).document["patterns"]
         return {pattern["id"]: pattern["state"] for pattern in found}
 
     now, then = states(), states("--as-of", "20d")
     assert then.keys() < now.keys()
     assert any(now[id] != state for id, state in then.items())
-    shown = call("patterns", "show", PATTERN, "--as-of", "20d", "--json", "--project", sample).document
+    shown = call("pattern", "show", PATTERN, "--as-of", "20d", "--json", "--project", sample).document
     assert shown["pattern"]["state"] == then[PATTERN]
     assert all(seen["at"] is None or seen["at"] < datetime.now(UTC).isoformat() for seen in shown["evidence"])
 

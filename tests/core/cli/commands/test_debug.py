@@ -172,7 +172,7 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
     text = json.dumps({**example, "mine": 1.50, "note": "\u00e4"}, indent=3)
     path = folder / f"{EXAMPLE}.json"
     path.write_text(text)
-    words = ("debug", "success", EXAMPLE, "--project", tmp_path)
+    words = ("debug", "record", EXAMPLE, "--success", "--project", tmp_path)
     dry = call(*words, "--dry-run", "--json").document
     assert path.read_text() == text
     assert [proposal["type"] for proposal in dry["extraction"]["proposals"]] == ["error"]
@@ -208,14 +208,14 @@ def test_a_success_writes_lessons_keeps_all_else_and_extracts(tmp_path: Path, ca
 
 
 def test_a_pattern_that_helped_gets_one_success(sample: Path, call: Call) -> None:
-    words = ("debug", "success", SETTLEMENT, "--applied", PATTERN, "--json", "--project", sample)
+    words = ("debug", "record", SETTLEMENT, "--success", "--applied", PATTERN, "--json", "--project", sample)
     first = call(*words).document
     assert (first["applied"], len(first["records"])) == ([PATTERN], 1)
     assert first["bead"].startswith("ralph-")
     call(*words)
-    why = call("why", PATTERN, "--json", "--project", sample).document
+    why = call("pattern", "show", PATTERN, "--why", "--json", "--project", sample).document
     assert len([seen for seen in why["events"] if seen["loop_id"] == first["bead"] and seen["success"]]) == 1
-    assert call("debug", "success", SETTLEMENT, "--applied", "nobody", "--project", sample).code == 1
+    assert call("debug", "record", SETTLEMENT, "--success", "--applied", "nobody", "--project", sample).code == 1
 
 
 def test_lessons_are_appended_to_yaml_and_a_failed_session_adds_none(tmp_path: Path, call: Call) -> None:
@@ -233,15 +233,15 @@ def test_lessons_are_appended_to_yaml_and_a_failed_session_adds_none(tmp_path: P
         (folder / f"{id}.yaml").write_text(yaml.safe_dump(value))
     before = (folder / "y.yaml").read_text()
     reported = "nothing is written; would write 1 lesson to"
-    assert reported in call("debug", "success", "y", "--dry-run", "--project", tmp_path).out
+    assert reported in call("debug", "record", "y", "--success", "--dry-run", "--project", tmp_path).out
     assert (folder / "y.yaml").read_text() == before
-    done = call("debug", "success", "y", "--json", "--project", tmp_path).document
+    done = call("debug", "record", "y", "--success", "--json", "--project", tmp_path).document
     assert (done["lessons"][0]["pattern"], done["lessons_written"], done["file_changed"]) == ("logic_error", True, True)
     after = (folder / "y.yaml").read_text()
     assert after.startswith(before) and yaml.safe_load(after)["learnings"]["patterns_identified"] == done["lessons"]
-    again = call("debug", "success", "y", "--json", "--project", tmp_path).document
+    again = call("debug", "record", "y", "--success", "--json", "--project", tmp_path).document
     assert (again["lessons_written"], again["file_changed"], (folder / "y.yaml").read_text()) == (True, False, after)
-    refused = call("debug", "success", "f", "--project", tmp_path)
+    refused = call("debug", "record", "f", "--success", "--project", tmp_path)
     assert (refused.code, "is failed" in refused.err) == (1, True)
 
 
@@ -249,7 +249,7 @@ TOKEN = f"ghp_{'a1B2' * 9}"
 
 
 def test_each_escalation_saves_its_context_and_is_listed(sample: Path, call: Call) -> None:
-    words = ("debug", "escalate", MAILER, "--reason", f"no \x1b credentials, {TOKEN}", "--project", sample)
+    words = ("debug", "record", MAILER, "--escalate", "--reason", f"no \x1b credentials, {TOKEN}", "--project", sample)
     path = Path(call(*words).out.strip())
     assert path == sample / f".aiwg/ralph/shared/curation/escalations/{MAILER}.json"
     assert TOKEN not in path.read_text()
@@ -263,12 +263,14 @@ def test_each_escalation_saves_its_context_and_is_listed(sample: Path, call: Cal
     assert path.read_bytes() == before
     about = ("--project", sample)
     assert call("debug", "show", MAILER, *about).out.count("context kept in .aiwg/ralph/shared/curation/") == 2
-    reported = call("debug", "escalations", *about).out
+    reported = call("debug", "list", "--escalated", *about).out
     assert "credentials" in reported and again.name in reported and "\x1b" not in reported
-    (listed,) = (one for one in call("debug", "escalations", "--json", *about).document["sessions"] if one["call"])
+    (listed,) = (
+        one for one in call("debug", "list", "--escalated", "--json", *about).document["sessions"] if one["call"]
+    )
     assert (listed["id"], listed["escalated"], listed["call"]["by"]) == (MAILER, True, "ada")
     assert listed["call"]["context"] == again.relative_to(sample).as_posix()
-    assert MAILER in ids(call("debug", "sessions", "--status", "escalated", "--json", *about).document)
+    assert MAILER in ids(call("debug", "list", "--status", "escalated", "--json", *about).document)
 
 
 def test_the_decision_on_an_escalation_is_printed(tmp_path: Path, call: Call) -> None:
@@ -298,11 +300,11 @@ def test_an_unsafe_id_is_not_used_as_a_path(tmp_path: Path, call: Call) -> None:
     evil = "../../../evil\x1b]0;x"
     value = {"session_id": evil, "file_path": "a", "status": "escalated", "executions": []}
     (folder / "e.json").write_text(json.dumps(value))
-    result = call("debug", "escalate", evil, "--project", tmp_path)
+    result = call("debug", "record", evil, "--escalate", "--project", tmp_path)
     assert (result.code, "\x1b" in result.out) == (0, False)
     (kept,) = (tmp_path / ".aiwg/ralph/shared/curation/escalations").iterdir()
     assert re.fullmatch(r"session-[0-9a-f]{32}\.json", kept.name)
-    assert "\x1b" not in call("debug", "sessions", "--project", tmp_path).out
+    assert "\x1b" not in call("debug", "list", "--project", tmp_path).out
 
 
 def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
@@ -316,7 +318,7 @@ def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     assert debug("sessions").err == "no debug sessions\n"
     assert EXAMPLE in debug("archived").out
     archived = debug("escalate", EXAMPLE[:6])
-    assert archived.code == 1 and f"restore it with: ralphdeck debug restore {EXAMPLE}" in archived.err
+    assert archived.code == 1 and f"restore it with: ralphdeck debug archive --restore {EXAMPLE}" in archived.err
     assert debug("restore", "dm-002").code == 1
     restored = debug("restore", EXAMPLE[:6])
     assert restored.code == 0

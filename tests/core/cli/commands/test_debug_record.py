@@ -1,4 +1,4 @@
-"""`debug start`, `run`, `analyse`, `fix` and `end` record a session of the debug memory."""
+"""`debug record --start`, `run`, `analyse`, `fix` and `end` record a session of the debug memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def started(project: Path, call: Call) -> str:
     """A session without a run."""
-    return call("debug", "start", "--id", ID, "--agent", "debugger", "--file", str(project / "src/cart.py")).out.strip()
+    return call(
+        "debug", "record", "--start", "--id", ID, "--agent", "debugger", "--file", str(project / "src/cart.py")
+    ).out.strip()
 
 
 def read(project: Path) -> DebugSession:
@@ -66,11 +68,11 @@ def python(code: str) -> list[str]:
 def test_a_session_from_start_to_end(started: str, project: Path, call: Call) -> None:
     failing = call("debug", "run", started, *python(FAIL))
     assert failing.code == 3 and "TypeError: line.vat is null" in failing.out
-    assert call("debug", "analyse", started, "--category", "null_undefined_access", *CAUSE).code == 0
-    assert call("debug", "fix", started, "--description", "Count a missing VAT as 0", "--file", "src/cart.py").code == 0
+    assert call("debug", "record", started, "--category", "null_undefined_access", *CAUSE).code == 0
+    assert call("debug", "record", started, "--fix", "Count a missing VAT as 0", "--file", "src/cart.py").code == 0
     assert read(project).executions[0].fix is not None and read(project).verdicts == (None,)
     assert call("debug", "run", started, *python(PASS)).code == 0
-    ended = call("debug", "end", started, "--resolved", "--json")
+    ended = call("debug", "record", started, "--end", "resolved", "--json")
     assert (ended.document["status"], ended.document["changed"]) == ("passed", True)
     session = read(project)
     first, second = session.executions
@@ -86,15 +88,15 @@ def test_a_session_from_start_to_end(started: str, project: Path, call: Call) ->
 
 def test_what_was_recorded_is_found_by_the_queries(started: str, project: Path, call: Call) -> None:
     call("debug", "run", started, *python(FAIL))
-    call("debug", "analyse", started, "--category", "null_undefined_access", *CAUSE)
-    call("debug", "fix", started, "--description", "Count a missing VAT as 0")
+    call("debug", "record", started, "--category", "null_undefined_access", *CAUSE)
+    call("debug", "record", started, "--fix", "Count a missing VAT as 0")
     call("debug", "run", started, *python(PASS))
-    call("debug", "end", started)
-    [row] = call("debug", "similar", "TypeError", "--json").document["sessions"]
+    call("debug", "record", started, "--end", "auto")
+    [row] = call("debug", "list", "--error-type", "TypeError", "--json").document["sessions"]
     assert row["id"] == ID
-    [cause] = call("debug", "causes", "--json").document["causes"]
+    [cause] = call("debug", "list", "--causes", "--json").document["causes"]
     assert (cause["category"], cause["fixes"]["held"]) == ("null_undefined_access", 1)
-    [template] = call("debug", "templates", "null_undefined_access", "--json").document["templates"]
+    [template] = call("debug", "list", "--templates", "null_undefined_access", "--json").document["templates"]
     assert template["fix_template"] == "Count a missing VAT as 0"
     offer = call("debug", "failure", "--message", "TypeError: line.vat is null", "--json").document
     assert [fix["session"] for fix in offer["fixes"]] == [ID]
@@ -102,12 +104,12 @@ def test_what_was_recorded_is_found_by_the_queries(started: str, project: Path, 
 
 def test_a_fix_that_did_not_help_is_marked_by_the_next_run(started: str, project: Path, call: Call) -> None:
     call("debug", "run", started, *python(FAIL))
-    call("debug", "fix", started, "--description", "Clear the cache")
+    call("debug", "record", started, "--fix", "Clear the cache")
     call("debug", "run", started, *python(FAIL))
     raw = json.loads((project / f".aiwg/ralph/debug-memory/{ID}.json").read_text())
     assert raw["executions"][0]["fix_applied"]["verification"] == "failed"
-    assert call("debug", "end", started).code == 2
-    assert call("debug", "end", started, "--resolved").code == 1
+    assert call("debug", "record", started, "--end", "auto").code == 2
+    assert call("debug", "record", started, "--end", "resolved").code == 1
 
 
 def test_a_failed_command_without_a_report_has_one_failure(started: str, project: Path, call: Call) -> None:
@@ -165,7 +167,7 @@ def test_nothing_is_run_if_the_run_could_not_be_recorded(started: str, project: 
     code = "import pathlib; pathlib.Path('ran').touch()"
     assert call("--readonly", "debug", "run", started, *python(code)).code == 1
     assert call("debug", "run", "no-such-session", *python(code)).code == 1
-    call("debug", "end", started, "--abandoned")
+    call("debug", "record", started, "--end", "abandoned")
     assert call("debug", "run", started, *python(code)).code == 1
     assert not (project / "ran").exists()
 
@@ -174,7 +176,7 @@ def test_the_diff_of_a_fix_names_its_files_and_is_masked(started: str, project: 
     secret = "ghp_" + "a1B2c3D4" * 5
     call("debug", "run", started, *python(FAIL))
     (project / "fix.diff").write_text(f"--- a/src/cart.py\n+++ b/src/cart.py\n@@ -1 +1 @@\n-a\n+token = '{secret}'\n")
-    call("debug", "fix", started, "--description", "Use the token", "--diff", "fix.diff")
+    call("debug", "record", started, "--fix", "Use the token", "--diff", "fix.diff")
     fix = read(project).executions[0].fix
     assert fix is not None and fix.files == ("src/cart.py",) and fix.diff_summary == "+1/-1 lines"
     assert secret not in fix.diff and "token = " in fix.diff
@@ -183,29 +185,31 @@ def test_the_diff_of_a_fix_names_its_files_and_is_masked(started: str, project: 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["analyse", ID, "--cause", "short", "--strategy", "x" * 20], "the format needs 20"),
-        (["analyse", ID, *CAUSE], "no run with a failure"),
-        (["fix", ID, "--description", "Guard it"], "no run with a failure"),
-        (["start", "--id", "abc"], "is not a UUID"),
-        (["end", ID, "--escalated", "--resolved", "--reason", "x"], "--reason needs --escalated"),
+        ([ID, "--cause", "short", "--strategy", "x" * 20], "the format needs 20"),
+        ([ID, *CAUSE], "no run with a failure"),
+        ([ID, "--fix", "Guard it"], "no run with a failure"),
+        (["--start", "--id", "abc"], "is not a UUID"),
+        ([ID, "--end", "resolved", "--reason", "x"], "--reason needs --end escalated"),
     ],
 )
 def test_what_cannot_be_recorded_is_explained(started: str, call: Call, arguments: list[str], problem: str) -> None:
-    result = call("debug", *arguments)
+    result = call("debug", "record", *arguments)
     assert result.code in (1, 2) and problem in result.err
 
 
 def test_calls_can_be_repeated(started: str, project: Path, call: Call) -> None:
-    assert call("debug", "start", "--id", ID).out.strip() == started
+    assert call("debug", "record", "--start", "--id", ID).out.strip() == started
     call("debug", "run", started, *python(FAIL))
     for _ in range(2):
-        call("debug", "analyse", started, *CAUSE)
-        call("debug", "fix", started, "--description", "Count a missing VAT as 0")
+        call("debug", "record", started, *CAUSE)
+        call("debug", "record", started, "--fix", "Count a missing VAT as 0")
     assert len(read(project).executions) == 1
-    ended = [call("debug", "end", started, "--escalated", "--reason", "why", "--json").document for _ in range(2)]
+    ended = [
+        call("debug", "record", started, "--end", "escalated", "--reason", "why", "--json").document for _ in range(2)
+    ]
     assert [one["changed"] for one in ended] == [True, False]
     assert len(list((project / ".aiwg/ralph/shared/curation/escalations").iterdir())) == 1
-    assert [row["id"] for row in call("debug", "escalations", "--json").document["sessions"]] == [ID]
+    assert [row["id"] for row in call("debug", "list", "--escalated", "--json").document["sessions"]] == [ID]
 
 
 def test_a_session_of_another_program_keeps_its_other_bytes(project: Path, call: Call) -> None:

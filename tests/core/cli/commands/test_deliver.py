@@ -24,7 +24,7 @@ def project(sample: Path) -> Path:
 
 def test_a_change_of_the_runners_file_can_be_applied(call: Call, project: Path) -> None:
     before = (project / "scripts/ralph/progress.txt").read_text()
-    result = call("loop", "deliver", LOOP, "--project", project)
+    result = call("loop", "inject", LOOP, "--deliver", "--project", project)
     assert (project / "scripts/ralph/progress.txt").read_text() == before
     subprocess.run(["patch", "-p1"], input=result.out.encode(), cwd=project, check=True, stdout=subprocess.DEVNULL)
     after = (project / "scripts/ralph/progress.txt").read_text()
@@ -34,20 +34,20 @@ def test_a_change_of_the_runners_file_can_be_applied(call: Call, project: Path) 
 
 def test_a_loop_in_aiwg_has_its_own_command(call: Call, project: Path) -> None:
     loops = call("loop", "list", "--source", "aiwg", "--json", "--project", project).document["loops"]
-    found = call("loop", "deliver", loops[0]["id"], "--json", "--project", project).document
+    found = call("loop", "inject", loops[0]["id"], "--deliver", "--json", "--project", project).document
     assert found["command"] == []
     assert found["diff"] is None
     assert "ralphdeck loop inject" in found["explanation"]
 
 
 def test_an_unknown_loop_is_an_error(call: Call, project: Path) -> None:
-    assert call("loop", "deliver", "codex:none", "--project", project).code == 1
+    assert call("loop", "inject", "codex:none", "--deliver", "--project", project).code == 1
 
 
 def test_without_a_context_the_way_is_explained(call: Call, project: Path) -> None:
     plan = project / "scripts/ralph/prd.json"
     for description, obstacle in (("Zzyzx", "Nothing is injected now for the task of this loop"), ("", "")):
         plan.write_text(json.dumps(json.loads(plan.read_text()) | {"description": description}))
-        result = call("loop", "deliver", LOOP, "--project", project)
+        result = call("loop", "inject", LOOP, "--deliver", "--project", project)
         assert (result.code, result.out) == (0, "")
         assert f"{obstacle}. When there is a context: Each iteration reads the Codebase Patterns first" in result.err

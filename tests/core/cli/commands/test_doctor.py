@@ -154,7 +154,7 @@ def test_every_setting_is_listed_with_its_source(sample: Path, call: Call) -> No
 
 def test_invalid_settings_are_findings_of_every_command(sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_text(SETTINGS)
-    for command in (["doctor"], ["loops"], ["patterns", "list"], ["inject", "--task", "x"]):
+    for command in (["doctor"], ["loop", "list"], ["pattern", "list"], ["loop", "inject", "--task", "x"]):
         result = call(*command, "--json", "--strict", "--project", sample)
         reported = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
         assert result.code == 3
@@ -191,7 +191,7 @@ def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, 
 
 def test_doctor_counts_vectors(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: True)
-    hint = "; see: ralphdeck embed"
+    hint = "; see: ralphdeck doctor --embed"
     assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
     monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: False)
     out = call("doctor", "--project", examples).out
@@ -214,7 +214,7 @@ def test_it_reports_whether_tmux_allows_copying(
 def test_pending_changes_are_reported(sample: Path, call: Call) -> None:
     patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     good = patterns.read_text()
-    call("promote", "pat-error-null-check-015", "--project", sample)
+    call("pattern", "promote", "pat-error-null-check-015", "--project", sample)
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
     lines = ledger.read_text().splitlines(keepends=True)
     assert '"settled"' in lines.pop()
@@ -250,7 +250,7 @@ def test_schema_violations_are_listed_with_their_place_and_counted(tmp_path: Pat
     }
     text = call("doctor", "--project", tmp_path).out
     assert "findings: 17 warning" in text
-    listed = call("patterns", "list", "--json", "--project", tmp_path).document["patterns"]
+    listed = call("pattern", "list", "--json", "--project", tmp_path).document["patterns"]
     assert len(listed) == 8
     assert {one["success_rate"] for one in listed} == {None}
 

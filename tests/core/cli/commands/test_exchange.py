@@ -22,7 +22,7 @@ def empty(tmp_path: Path) -> Path:
 
 
 def exported(call: Call, project: Path, file: Path, *words: str) -> bytes:
-    assert call("patterns", "export", "--output", file, *words, "--project", project).code == 0
+    assert call("pattern", "export", "--output", file, *words, "--project", project).code == 0
     return file.read_bytes()
 
 
@@ -30,18 +30,18 @@ def exported(call: Call, project: Path, file: Path, *words: str) -> bytes:
 def test_patterns_go_round_without_a_change(sample: Path, empty: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "team.json"
     data = exported(call, sample, file)
-    assert call("patterns", "export", "--project", sample).out.encode() == data
-    plan = call("patterns", "import", "--input", file, "--dry-run", "--json", "--project", empty).document
+    assert call("pattern", "export", "--project", sample).out.encode() == data
+    plan = call("pattern", "import", "--input", file, "--dry-run", "--json", "--project", empty).document
     assert {row["action"] for row in plan["rows"]} == {"new"}
-    assert call("patterns", "import", "--input", file, "--project", empty).code == 0
+    assert call("pattern", "import", "--input", file, "--project", empty).code == 0
     assert exported(call, empty, tmp_path / "again.json") == data
-    again = call("patterns", "import", "--input", file, "--project", empty)
+    again = call("pattern", "import", "--input", file, "--project", empty)
     assert (again.code, again.out) == (0, "nothing new\n")
-    found = call("patterns", "list", "--json", "--project", empty).document["patterns"]
+    found = call("pattern", "list", "--json", "--project", empty).document["patterns"]
     assert {(item["state"], item["injectable"], item["quarantined"]) for item in found} == {("candidate", False, True)}
-    assert call("patterns", "list", "--project", empty).out.count(" quarantine ") == len(found)
+    assert call("pattern", "list", "--project", empty).out.count(" quarantine ") == len(found)
     assert call("undo", "--project", empty).code == 0
-    assert call("patterns", "list", "--json", "--project", empty).document["patterns"] == []
+    assert call("pattern", "list", "--json", "--project", empty).document["patterns"] == []
 
 
 def test_an_export_escapes_characters_that_a_terminal_interprets_or_hides(sample: Path, call: Call) -> None:
@@ -65,7 +65,7 @@ def test_a_shared_export_lists_masked_texts(sample: Path, tmp_path: Path, call: 
         path.read_text().replace('"description": "', '"description": "With password=hunter2 in /home/alice/x: ')
     )
     file = tmp_path / "team.json"
-    words = ("patterns", "export", "--team-shared", "--output", file, "--project", sample)
+    words = ("pattern", "export", "--team-shared", "--output", file, "--project", sample)
     document = call(*words, "--json").document
     assert {item["kind"] for item in document["masked"]} >= {"secret", "path"}
     registry = json.loads(file.read_text())["pattern_registry"]
@@ -87,7 +87,7 @@ def test_an_import_can_be_printed_and_undone(sample: Path, tmp_path: Path, call:
     }
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps([record, {**record, "pattern_id": "../x"}]))
-    words = ("patterns", "import", "--input", file, "--project", sample)
+    words = ("pattern", "import", "--input", file, "--project", sample)
     dry = call(*words, "--dry-run")
     assert "conflict" in dry.out
     assert "refused" in dry.out
@@ -96,13 +96,13 @@ def test_an_import_can_be_printed_and_undone(sample: Path, tmp_path: Path, call:
     assert set(document) == {"rows", "findings", "decision", "summary", "warnings", "written"}
     made = document["rows"][0]["target"]
     assert made.startswith("pat-error-null-check-")
-    shown = call("patterns", "show", made, "--json", "--project", sample).document["pattern"]
+    shown = call("pattern", "show", made, "--json", "--project", sample).document["pattern"]
     assert (shown["injectable"], PATTERN in shown["related"]) == (False, True)
 
 
 def test_invalid_import_files_are_refused(sample: Path, tmp_path: Path, call: Call) -> None:
     def fails(file: Path) -> str:
-        result = call("patterns", "import", "--input", file, "--project", sample)
+        result = call("pattern", "import", "--input", file, "--project", sample)
         assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
         return result.err
 
@@ -118,7 +118,7 @@ def test_invalid_import_files_are_refused(sample: Path, tmp_path: Path, call: Ca
 
 
 def test_json_and_patterns_are_never_mixed(sample: Path, call: Call) -> None:
-    assert call("patterns", "export", "--json", "--project", sample).code == 2
+    assert call("pattern", "export", "--json", "--project", sample).code == 2
 
 
 def counts(project: Path) -> tuple[int, int]:
@@ -145,13 +145,13 @@ def test_uses_that_are_reported_between_exchanges_count_once(empty: Path, tmp_pa
     file.write_text(json.dumps([record]))
 
     def use(project: Path, work: str, result: str) -> None:
-        assert call("record", work, "pat-error-a-001", result, "--project", project).code == 0
+        assert call("loop", "record", work, "pat-error-a-001", result, "--project", project).code == 0
 
     def give(giver: Path, taker: Path) -> None:
         exported(call, giver, file)
-        assert call("patterns", "import", "--input", file, "--project", taker).code == 0
+        assert call("pattern", "import", "--input", file, "--project", taker).code == 0
 
-    call("patterns", "import", "--input", file, "--project", empty)
+    call("pattern", "import", "--input", file, "--project", empty)
     give(empty, other)
     use(other, "bd-1", "--success")
     use(empty, "bd-2", "--failure")

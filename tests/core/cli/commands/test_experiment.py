@@ -92,17 +92,17 @@ def assigned(project: Path) -> list[dict[str, object]]:
 def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
     examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
+    whole = call("loop", "inject", LOOP, "--json", "--no-record", "--project", examples).document
     set_share(0.5)
     monkeypatch.setattr("core.index.experiment.secret_of_project", lambda *_: b"a")
-    preview = call("inject", LOOP, "--json", "--no-record", "--project", examples).document
+    preview = call("loop", "inject", LOOP, "--json", "--no-record", "--project", examples).document
     held_out = {one["id"] for one in preview["left_out"] if one["reason"] == HELD_OUT}
     given = {one["id"] for one in preview["patterns"]}
     ids = {one["id"] for one in whole["patterns"]}
     assert held_out and given and held_out | given == ids, "nothing takes the place of what is held out"
     assert not assigned(examples), "a preview records nothing"
     for _ in range(2):
-        found = call("inject", LOOP, "--json", "--project", examples).document
+        found = call("loop", "inject", LOOP, "--json", "--project", examples).document
         assert {one["id"] for one in found["patterns"]} == given
     events = assigned(examples)
     assert len(events) == len(ids)
@@ -115,7 +115,7 @@ def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
 def test_a_context_whose_assignment_cannot_be_logged_is_given_with_a_warning(examples: Path, call: Call) -> None:
     set_share(0.1)
     (examples / EVENTS).mkdir(parents=True)
-    result = call("inject", LOOP, "--project", examples)
+    result = call("loop", "inject", LOOP, "--project", examples)
     assert result.out and "held out by chance was not recorded" in result.err
 
 
@@ -123,13 +123,13 @@ def test_status_start_and_stop(examples: Path, call: Call) -> None:
     assert "No experiment is running" in call("experiment", "--project", examples).out
     assert call("experiment", "start", "--share", "0.9").code == 1
     assert call("experiment", "start", "--share", "0.2", "--json").document["share"] == 0.2
-    call("inject", LOOP, "--project", examples)
-    found = call("experiment", "status", "--json", "--project", examples).document
+    call("loop", "inject", LOOP, "--project", examples)
+    found = call("experiment", "--json", "--project", examples).document
     assert found["share"] == 0.2 and found["patterns"] and found["patterns"][0]["open"] == 1
     verdicts = [one["verdict"] for one in found["patterns"] if one["errors"]]
     assert verdicts and all(verdict.startswith("can't tell yet") for verdict in verdicts)
     assert call("experiment", "stop", "--json").document["share"] is None
-    stopped = call("experiment", "status", "--json", "--project", examples).document
+    stopped = call("experiment", "--json", "--project", examples).document
     assert [one["errors"] for one in stopped["patterns"]] == [one["errors"] for one in found["patterns"]]
     assert stopped["share"] is None and "more task" not in stopped["patterns"][0]["verdict"]
 

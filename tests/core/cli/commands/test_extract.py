@@ -14,18 +14,18 @@ CONTRACTS = "ralph-set-up-contract-tests-for-the--c7dec1eb"
 
 
 def proposals(call: Call, project: Path, *words: str) -> list[dict[str, Any]]:
-    document = call("extract", *words, "--json", "--project", project).document
+    document = call("loop", "extract", *words, "--json", "--project", project).document
     return [proposal for extraction in document["extractions"] for proposal in extraction["proposals"]]
 
 
 def ids(call: Call, project: Path) -> set[str]:
-    document = call("patterns", "list", "--json", "--project", project).document
+    document = call("pattern", "list", "--json", "--project", project).document
     return {pattern["id"] for pattern in document["patterns"]}
 
 
 def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
     before = {file: file.read_bytes() for file in sorted(sample.rglob("*")) if file.is_file()}
-    result = call("extract", "current-loop", "--dry-run", "--project", sample)
+    result = call("loop", "extract", "current-loop", "--dry-run", "--project", sample)
     assert result.code == 0
     assert "+ success refactoring: Clean up the lint warnings of the workers" in result.out
     assert "from 2 steps of iterations 1, 2" in result.out
@@ -34,12 +34,12 @@ def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
 
 def test_extraction_of_a_loop_is_one_decision_that_can_be_undone(sample: Path, call: Call) -> None:
     before = ids(call, sample)
-    document = call("extract", "current-loop", "--reason", "done", "--json", "--project", sample).document
+    document = call("loop", "extract", "current-loop", "--reason", "done", "--json", "--project", sample).document
     (extraction,) = document["extractions"]
     decision = extraction["decided"]["decision"]
     assert (decision["verb"], decision["subject"], decision["by"]) == ("extract", "current-loop", "ada")
     assert ids(call, sample) - before == {"pat-success-clean-up-lint-warnings-001"}
-    shown = call("patterns", "show", "pat-success-clean-up-lint-warnings-001", "--json", "--project", sample).document
+    shown = call("pattern", "show", "pat-success-clean-up-lint-warnings-001", "--json", "--project", sample).document
     assert shown["pattern"]["state"] == "candidate"
     assert [source["loop_id"] for source in shown["pattern"]["source_loops"]] == ["current-loop"]
     call("undo", "--project", sample)
@@ -47,9 +47,9 @@ def test_extraction_of_a_loop_is_one_decision_that_can_be_undone(sample: Path, c
 
 
 def test_a_second_run_finds_nothing_new(sample: Path, call: Call) -> None:
-    call("extract", "current-loop", "--project", sample)
+    call("loop", "extract", "current-loop", "--project", sample)
     after = ids(call, sample)
-    again = call("extract", "current-loop", "--project", sample)
+    again = call("loop", "extract", "current-loop", "--project", sample)
     assert (again.code, again.err) == (
         0,
         "nothing to extract from current-loop: already known from this loop as "
@@ -72,16 +72,16 @@ def test_only_some_types(sample: Path, call: Call) -> None:
 
 @pytest.mark.slow
 def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
-    document = call("extract", "--all", "--json", "--project", sample).document
+    document = call("loop", "extract", "--all", "--json", "--project", sample).document
     sources = {extraction["source"] for extraction in document["extractions"]}
     assert CONTRACTS in sources and "ralph-migrate-src-utils-to-typescrip-57eebd62" not in sources
-    again = call("extract", "--all", "--json", "--project", sample).document
+    again = call("loop", "extract", "--all", "--json", "--project", sample).document
     assert all(extraction["decided"] is None for extraction in again["extractions"])
 
 
 def test_extract_all_reports_that_nothing_has_ended(tmp_path: Path, call: Call) -> None:
     (tmp_path / ".aiwg" / "ralph").mkdir(parents=True)
-    done = call("extract", "--all", "--project", tmp_path)
+    done = call("loop", "extract", "--all", "--project", tmp_path)
     assert (done.code, done.out, done.err) == (
         0,
         "",
@@ -105,7 +105,7 @@ def test_hostile_text_of_a_loop_stays_text(sample: Path, call: Call) -> None:
     passed = {"number": 2, "action": f"Mended {task}", "verified": True}
     state = {"task": task, "status": "completed", "iterations": [failed, passed]}
     (folder / "state.json").write_text(json.dumps(state))
-    result = call("extract", "ralph-evil-00000001", "--project", sample)
+    result = call("loop", "extract", "ralph-evil-00000001", "--project", sample)
     assert result.code == 0
     assert "\x1b" not in result.out and "\u202e" not in result.out
     assert all(identifier.isascii() and identifier.isprintable() for identifier in ids(call, sample))
@@ -113,11 +113,11 @@ def test_hostile_text_of_a_loop_stays_text(sample: Path, call: Call) -> None:
 
 @pytest.mark.parametrize("words", [[], ["x", "--all"], ["x", "--types", "other"]])
 def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
-    assert call("extract", *words, "--project", sample).code == 2
+    assert call("loop", "extract", *words, "--project", sample).code == 2
 
 
 def test_an_unknown_loop_of_a_filter_matches_nothing(sample: Path, call: Call) -> None:
-    result = call("extract", "../../etc/passwd", "--project", sample)
+    result = call("loop", "extract", "../../etc/passwd", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1
 
@@ -137,7 +137,7 @@ def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path
         {"number": n, "action": step, "outcome": "success"} for n, step in zip((1, 5, 6), steps, strict=True)
     )
     write_loop(tmp_path, "completed", [first, *tried, *last])
-    assert call("extract", "ralph-deadlocks", "--project", tmp_path).code == 0
+    assert call("loop", "extract", "ralph-deadlocks", "--project", tmp_path).code == 0
     files = (tmp_path / ".aiwg/ralph/shared/patterns").glob("*.json")
     lists = [group for file in files for group in json.loads(file.read_text())["pattern_registry"].values()]
     by_type = {record["type"]: record for group in lists for record in group}
@@ -145,17 +145,17 @@ def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path
     assert anti["better_alternative"]["success_pattern_id"] == success["pattern_id"]
     assert success["related_patterns"] == [anti["pattern_id"]]
     assert success["approach"]["steps"] == steps
-    shown = call("patterns", "show", anti["pattern_id"], "--json", "--project", tmp_path).document["pattern"]
+    shown = call("pattern", "show", anti["pattern_id"], "--json", "--project", tmp_path).document["pattern"]
     assert shown["better_pattern_id"] == success["pattern_id"]
 
 
 def test_nothing_to_extract_prints_the_reason(tmp_path: Path, call: Call) -> None:
     write_loop(tmp_path, "aborted", [{"number": 1, "action": "Looked around", "error": "row locked by another"}])
-    plain = call("extract", "ralph-deadlocks", "--project", tmp_path)
+    plain = call("loop", "extract", "ralph-deadlocks", "--project", tmp_path)
     why = (
         "no error was fixed; the goal was not reached (the loop is aborted); "
         "no error occurred 3 times, and no approach was recorded as wrong"
     )
     assert (plain.code, plain.err) == (0, f"nothing to extract from ralph-deadlocks: {why}\n")
-    (found,) = call("extract", "ralph-deadlocks", "--json", "--project", tmp_path).document["extractions"]
+    (found,) = call("loop", "extract", "ralph-deadlocks", "--json", "--project", tmp_path).document["extractions"]
     assert (found["nothing"], found["missing"]) == (why, why.split("; "))

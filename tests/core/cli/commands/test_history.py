@@ -1,4 +1,4 @@
-"""`ralphdeck history`, `ralphdeck replay` and `ralphdeck search`."""
+"""`ralphdeck task show`, `ralphdeck task show --replay` and `ralphdeck search`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 
 def test_the_history_of_a_task(examples: Path, call: Call) -> None:
-    result = call("history", "task-001", "--project", examples)
+    result = call("task", "show", "task-001", "--project", examples)
     assert result.code == 0
     assert "Task task-001\nAdd OAuth properties to AuthConfig\nStatus: completed\n" in result.out
     row = next(line for line in result.out.splitlines() if line.startswith("      2  "))
@@ -48,33 +48,33 @@ def test_the_history_of_a_task(examples: Path, call: Call) -> None:
     ]
     assert "task-001/trajectory.json has 8 actions for attempt 2; its log, which is used, has 4" in result.err
     template = "\n\n**Observation**: What happened during this attempt?\nTest suite failed"
-    learned = call("history", "task-001", "--reflections", "--project", examples)
+    learned = call("task", "show", "task-001", "--reflections", "--project", examples)
     assert f"\n## Reflection on Attempt 2{template}" in learned.out
     assert f"\nReflection on Attempt 2:{template}" in result.out
-    failed = call("history", "task-001", "--outcome", "failure,timeout", "--json", "--project", examples).document
+    failed = call("task", "show", "task-001", "--outcome", "failure,timeout", "--json", "--project", examples).document
     assert [one["number"] for one in failed["attempts"]] == [one["attempt"] for one in failed["reflections"]] == [1, 2]
-    shown = call("history", "task-001", "--outcome", "timeout", "--project", examples).out
+    shown = call("task", "show", "task-001", "--outcome", "timeout", "--project", examples).out
     assert "Reflection on Attempt 1" in shown and "attempt 2" not in shown
-    assert call("history", "task-001", "--outcome", "partial", "--project", examples).err.startswith(
+    assert call("task", "show", "task-001", "--outcome", "partial", "--project", examples).err.startswith(
         "no attempt has this outcome"
     )
-    assert call("history", "task-001.2", "--outcome", "failure", "--project", examples).code == 2
-    only = call("history", "task-001.2", "--reflections", "--json", "--project", examples).document
+    assert call("task", "show", "task-001.2", "--outcome", "failure", "--project", examples).code == 2
+    only = call("task", "show", "task-001.2", "--reflections", "--json", "--project", examples).document
     assert [one["attempt"] for one in only["reflections"]] == [2]
 
 
 def test_one_attempt(examples: Path, call: Call) -> None:
-    result = call("history", "task-001", "--attempt", "2", "--project", examples)
+    result = call("task", "show", "task-001", "--attempt", "2", "--project", examples)
     assert "Attempt 2   failure   quality 60 %" in result.out
     assert "     3  2026-02-01 10:02 UTC  bash  failed     src/auth.ts  exit 1" in result.out
-    assert call("history", "task-001.2", "--attempt", "3", "--project", examples).code == 1
-    assert "no attempt 7" in call("history", "task-001", "--attempt", "7", "--project", examples).err
+    assert call("task", "show", "task-001.2", "--attempt", "3", "--project", examples).code == 1
+    assert "no attempt 7" in call("task", "show", "task-001", "--attempt", "7", "--project", examples).err
 
 
 def test_short_attempt_shows_seconds(examples: Path, call: Call) -> None:
     for file in (examples / ".aiwg/ralph/tasks/task-001").rglob("*.json"):
         file.write_text(file.read_text().replace("2026-02-01T010:30:00Z", "2026-02-01T10:00:20Z"))
-    shown = call("history", "task-001", "--project", examples).out
+    shown = call("task", "show", "task-001", "--project", examples).out
     row = next(line for line in shown.splitlines() if "types first" in line)
     assert " 20 s " in row
 
@@ -82,12 +82,12 @@ def test_short_attempt_shows_seconds(examples: Path, call: Call) -> None:
 def test_replay_json_keeps_the_documented_verdict_of_an_unknown_result(examples: Path, call: Call) -> None:
     with (examples / ".aiwg/ralph/tasks/task-001/attempts/003/actions.jsonl").open("a") as file:
         file.write('{"type": "read"}\n')
-    steps = call("replay", "task-001.3", "--json", "--project", examples).document["steps"]
+    steps = call("task", "show", "task-001.3", "--replay", "--json", "--project", examples).document["steps"]
     assert steps[-1]["verdict"] == "not told"
 
 
 def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
-    call("history", "task-001", "--export", tmp_path / "h.md", "--project", examples)
+    call("task", "show", "task-001", "--export", tmp_path / "h.md", "--project", examples)
     text = (tmp_path / "h.md").read_text()
     second = text[text.index("## Attempt 2") : text.index("## Attempt 3")]
     for shown in (
@@ -99,8 +99,8 @@ def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path
     ):
         assert shown in second
     assert "\n- 3\\. bash src/auth.ts: failed (exit 1)\n" in second
-    attempt = call("history", "task-001", "--json", "--project", examples).document["attempts"][1]
-    alone = call("history", "task-001.2", "--json", "--project", examples).document
+    attempt = call("task", "show", "task-001", "--json", "--project", examples).document["attempts"][1]
+    alone = call("task", "show", "task-001.2", "--json", "--project", examples).document
     assert {**alone["attempt"], "plan_text": alone["plan_text"], "plan_steps": alone["plan_steps"]}.items() <= (
         attempt.items()
     )
@@ -112,7 +112,7 @@ def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path
 def test_export_format_follows_the_file_suffix(examples: Path, tmp_path: Path, call: Call, name: str) -> None:
     file = tmp_path / name
     file.write_text("old")
-    args = ("history", "task-001", "--project", examples)
+    args = ("task", "show", "task-001", "--project", examples)
     assert call(*args, "--export", file).out == f"wrote {file}\n"
     if name.endswith(".md"):
         assert file.read_text().startswith(
@@ -125,15 +125,20 @@ def test_export_format_follows_the_file_suffix(examples: Path, tmp_path: Path, c
 
 
 def test_unknown_tasks_and_projects_without_any(examples: Path, upstream: Path, call: Call) -> None:
-    for command in ("history", "replay"):
-        result = call(command, "nothing", "--project", examples)
+    for words in (["task", "show"], ["task", "show", "--replay"]):
+        result = call(*words, "nothing", "--project", examples)
         assert (result.code, result.out) == (1, "")
         assert "no task 'nothing'; there are task-001, task-002" in result.err
-        assert "there are no tasks in" in call(command, "task-001", "--project", upstream).err
-    assert "has no attempts yet" in call("replay", "task-002", "--project", examples).err
-    assert call("replay", "task-001.3", "--from", "9", "--project", examples).err == "no action from 9\n"
+        assert "there are no tasks in" in call(*words, "task-001", "--project", upstream).err
+    assert "has no attempts yet" in call("task", "show", "task-002", "--replay", "--project", examples).err
+    assert (
+        call("task", "show", "task-001.3", "--replay", "--from", "9", "--project", examples).err == "no action from 9\n"
+    )
     (examples / ".aiwg/ralph/tasks/task-002/attempts/001").mkdir(parents=True)
-    assert call("replay", "task-002", "--errors", "--project", examples).err == "no actions were logged\n"
+    assert (
+        call("task", "show", "task-002", "--replay", "--errors", "--project", examples).err
+        == "no actions were logged\n"
+    )
     assert "no tasks yet\nSearched: tasks " in call("search", "anything", "--project", upstream).err
 
 
@@ -144,27 +149,27 @@ def test_a_search_with_invalid_filters_is_wrong_usage(examples: Path, call: Call
 
 
 def test_replay_prints_steps_without_pauses(examples: Path, call: Call) -> None:
-    result = call("replay", "task-001", "--attempt", "2", "--project", examples)
+    result = call("task", "show", "task-001", "--replay", "--attempt", "2", "--project", examples)
     assert result.out.startswith("task-001.2  4 actions  types first\niteration 1\n    1 +0:00:00  read src/auth.ts")
     assert (
         "bash src/auth.ts  failed\n      why:      because\n      expected: green\n      real:     exit 1\n"
         in result.out
     )
-    newest = call("replay", "task-001", "--errors", "--json", "--project", examples).document
+    newest = call("task", "show", "task-001", "--replay", "--errors", "--json", "--project", examples).document
     assert (newest["attempt"]["number"], [step["number"] for step in newest["steps"]]) == (3, [3])
-    later = call("replay", "task-001.2", "--from", "4", "--project", examples)
+    later = call("task", "show", "task-001.2", "--replay", "--from", "4", "--project", examples)
     assert "    4 +0:03:00  grep" in later.out
     assert "bash" not in later.out
 
 
 def test_on_a_terminal_it_plays(examples: Path, terminal: list[float], call: Call) -> None:
-    call("replay", "task-001.2", "--project", examples)
+    call("task", "show", "task-001.2", "--replay", "--project", examples)
     assert terminal == [MAX_PAUSE / 10] * 3
     terminal.clear()
-    call("replay", "task-001.2", "--speed", "2", "--project", examples)
+    call("task", "show", "task-001.2", "--replay", "--speed", "2", "--project", examples)
     assert terminal == [MAX_PAUSE / 2] * 3
     terminal.clear()
-    call("replay", "task-001.2", "--speed", "0", "--project", examples)
+    call("task", "show", "task-001.2", "--replay", "--speed", "0", "--project", examples)
     assert set(terminal) <= {0.0}
 
 
@@ -174,7 +179,7 @@ def test_ctrl_c_ends_a_replay(examples: Path, monkeypatch: pytest.MonkeyPatch, c
 
     monkeypatch.setattr("core.cli.commands.replay.is_terminal", lambda: True)
     monkeypatch.setattr("core.cli.commands.replay.time.sleep", interrupted)
-    result = call("replay", "task-001.2", "--project", examples)
+    result = call("task", "show", "task-001.2", "--replay", "--project", examples)
     assert result.code == 130
     assert "Traceback" not in result.err
 
@@ -207,17 +212,17 @@ def test_hostile_text_reaches_no_terminal(examples: Path, call: Call) -> None:
         + "\n"
     )
     for args in (
-        ("history", "task-001"),
-        ("history", "task-001.3"),
-        ("replay", "task-001.3"),
+        ("task", "show", "task-001"),
+        ("task", "show", "task-001.3"),
+        ("task", "show", "task-001.3", "--replay"),
         ("search", "fake"),
-        ("history", "task-001.3", "--json"),
+        ("task", "show", "task-001.3", "--json"),
         ("search", "fake", "--json"),
     ):
         out = call(*args, "--project", examples).out
         assert "Fake" in out
         assert not set("\x1b\x07\r\u202e") & set(out)
-    out = call("history", "task-001", "--project", examples).out
+    out = call("task", "show", "task-001", "--project", examples).out
     assert "\\# Fake" in out or "␛[2J# Fake" in out
 
 
@@ -230,15 +235,15 @@ def test_history_prints_the_last_of_many_attempts_and_marks_an_open_one(examples
     log.write_text('{"type": "read", "timestamp": "2026-02-01T12:00:00Z"}\n' * 3)
     measured = {"execution": {"quality_history": [{"quality": 0.2}, {"quality": 0.7}]}}
     log.with_name("attempt.json").write_text(json.dumps(measured))
-    result = call("history", "task-002", "--project", examples)
+    result = call("task", "show", "task-002", "--project", examples)
     rows = result.out[result.out.index("ATTEMPT") :].splitlines()[1:51]
     assert rows[0].split()[:2] == ["11", "failure"]
     assert rows[-1].split()[:5] == ["60", "left", "unfinished", "70", "%"] and rows[-1].endswith("  last")
     assert "10 earlier attempts not shown" in result.out
-    one = call("history", "task-002.60", "--project", examples).out
+    one = call("task", "show", "task-002.60", "--project", examples).out
     assert one.startswith("Task task-002, attempt 60\nAttempt 60   left unfinished   no ")
     assert "Counts: 3 actions\n" in one
-    assert len(call("history", "task-002", "--json", "--project", examples).document["attempts"]) == 60
+    assert len(call("task", "show", "task-002", "--json", "--project", examples).document["attempts"]) == 60
 
 
 def test_a_replay_shows_the_ends_of_a_long_outcome_or_all_of_it(examples: Path, call: Call) -> None:
@@ -246,15 +251,15 @@ def test_a_replay_shows_the_ends_of_a_long_outcome_or_all_of_it(examples: Path, 
     printed = "\n".join(f"line {number}" for number in range(30))
     params = {"command": "make", "cwd": "src"}
     log.write_text(json.dumps({"type": "bash", "params": params, "output": printed, "error": "exit 2"}) + "\n")
-    shown = call("replay", "task-001.3", "--project", examples).out
+    shown = call("task", "show", "task-001.3", "--replay", "--project", examples).out
     assert "      cwd:      src\n      real:     exit 2\n      output:   line 0\n                line 1\n" in shown
     assert "                … 22 more lines …\n                line 26\n" in shown
     assert shown.count("line ") == 8
-    assert call("replay", "task-001.3", "--full", "--project", examples).out.count("line ") == 30
+    assert call("task", "show", "task-001.3", "--replay", "--full", "--project", examples).out.count("line ") == 30
 
 
 def test_quality_changes_from_iteration_to_iteration_are_shown(examples: Path, call: Call) -> None:
-    shown = call("history", "task-001", "--attempt", "2", "--project", examples).out
+    shown = call("task", "show", "task-001", "--attempt", "2", "--project", examples).out
     assert "  - iteration 1: 30 %\n  - iteration 2: 60 % (+30)\n  - iteration 3: 90 % (+30)\n" in shown
-    attempt = call("history", "task-001", "--attempt", "2", "--json", "--project", examples).document["attempt"]
+    attempt = call("task", "show", "task-001", "--attempt", "2", "--json", "--project", examples).document["attempt"]
     assert [one["delta"] for one in attempt["quality"]] == [None, 0.3, 0.3]

@@ -87,13 +87,13 @@ def lesson(repository: Path, call: Call) -> str:
     (repository / ".ralph").mkdir()
     signs = "### Sign: Read first\n- **Trigger**: Before a change\n- **Instruction**: Read the file first\n"
     (repository / ".ralph/guardrails.md").write_text(f"# Guardrails (Signs)\n\n## Learned Signs\n\n{signs}")
-    (found,) = call("lesson", "list", "--json", "--project", repository).document["lessons"]
+    (found,) = call("lesson", "--json", "--project", repository).document["lessons"]
     assert not (repository / ".aiwg").exists() and not (repository / ".gitignore").exists()
     return str(found["id"])
 
 
 def test_the_first_decision_keeps_private_files_out_of_git(repository: Path, lesson: str, call: Call) -> None:
-    result = call("lesson", "accept", lesson, "--project", repository)
+    result = call("lesson", lesson, "--accept", "--project", repository)
     assert result.code == 0 and "made .aiwg, and added its private files to .gitignore" in result.err
     ignored = (repository / ".gitignore").read_bytes()
     assert call("init", "--json").document["ignored"] is False
@@ -102,7 +102,7 @@ def test_the_first_decision_keeps_private_files_out_of_git(repository: Path, les
 
 def test_the_first_decision_is_made_without_a_writable_git_ignore(repository: Path, lesson: str, call: Call) -> None:
     (repository / ".gitignore").mkdir()
-    result = call("lesson", "accept", lesson, "--project", repository)
+    result = call("lesson", lesson, "--accept", "--project", repository)
     assert result.code == 0 and "its private files are not in .gitignore" in result.err
 
 

@@ -20,7 +20,7 @@ EVENTS = Path(".aiwg/ralph/shared/curation/events.jsonl")
 
 
 def test_json_has_the_stable_shape(examples: Path, call: Call) -> None:
-    document = call("inject", "--task", TASK, "--json", "--project", examples).document
+    document = call("loop", "inject", "--task", TASK, "--json", "--project", examples).document
     assert set(document) >= {"context", "tokens", "bytes", "patterns", "left_out"}
     assert document["context"].startswith("<unreviewed-")
     assert document["bytes"] == len(document["context"].encode())
@@ -36,9 +36,9 @@ def test_json_has_the_stable_shape(examples: Path, call: Call) -> None:
 
 
 def test_plain_output_is_the_context_and_nothing_else(examples: Path, call: Call) -> None:
-    plain = call("inject", "--task", TASK, "--project", examples)
+    plain = call("loop", "inject", "--task", TASK, "--project", examples)
     assert plain.err == ""
-    assert plain.out == call("inject", "--task", TASK, "--json", "--project", examples).document["context"]
+    assert plain.out == call("loop", "inject", "--task", TASK, "--json", "--project", examples).document["context"]
 
 
 def test_it_is_byte_for_byte_what_the_dashboard_previews(
@@ -52,17 +52,17 @@ def test_it_is_byte_for_byte_what_the_dashboard_previews(
         return load(opened)
 
     monkeypatch.setattr(ProjectReader, "load", remember)
-    out = call("inject", "--task", TASK, "--project", sample).out
+    out = call("loop", "inject", "--task", TASK, "--project", sample).out
     assert out and out == prepare_task_injection(made[0].view, TASK, Settings().injection).context
 
 
 def test_a_task_alone_is_a_question_and_records_nothing(examples: Path, call: Call) -> None:
-    call("inject", "--task", TASK, "--project", examples)
+    call("loop", "inject", "--task", TASK, "--project", examples)
     assert not (examples / EVENTS).exists()
 
 
 def test_a_loop_gets_the_context_of_its_task_and_it_is_recorded(examples: Path, call: Call) -> None:
-    document = call("inject", LOOP, "--json", "--project", examples).document
+    document = call("loop", "inject", LOOP, "--json", "--project", examples).document
     events = [json.loads(line) for line in (examples / EVENTS).read_text().splitlines()]
     assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in document["patterns"]]
     assert {(event["kind"], event["loop_id"], event["by"]) for event in events} == {("injected", LOOP, "ada")}
@@ -70,27 +70,27 @@ def test_a_loop_gets_the_context_of_its_task_and_it_is_recorded(examples: Path, 
 
 
 def test_no_record_and_the_beginning_of_an_id(examples: Path, call: Call) -> None:
-    assert call("inject", "ralph-fix-val", "--no-record", "--project", examples).out
+    assert call("loop", "inject", "ralph-fix-val", "--no-record", "--project", examples).out
     assert not (examples / EVENTS).exists()
 
 
 def test_an_injection_is_recorded_once(examples: Path, call: Call) -> None:
-    call("inject", LOOP, "--top-k", "1", "--project", examples)
+    call("loop", "inject", LOOP, "--top-k", "1", "--project", examples)
     assert len((examples / EVENTS).read_text().splitlines()) == 1
-    got = call("inject", LOOP, "--json", "--project", examples).document["patterns"]
+    got = call("loop", "inject", LOOP, "--json", "--project", examples).document["patterns"]
     events = [json.loads(line) for line in (examples / EVENTS).read_text().splitlines()]
     assert [event["pattern_id"] for event in events] == [pattern["id"] for pattern in got] and len(got) > 1
 
 
 def test_an_undelivered_context_is_not_recorded(examples: Path, call: Call) -> None:
-    result = call("inject", LOOP, "--output", examples / "no" / "such.md", "--project", examples)
+    result = call("loop", "inject", LOOP, "--output", examples / "no" / "such.md", "--project", examples)
     assert result.code == 1
     assert not (examples / EVENTS).exists()
 
 
 def test_the_context_is_printed_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
-    result = call("inject", LOOP, "--project", examples)
+    result = call("loop", "inject", LOOP, "--project", examples)
     assert result.code == 0
     assert result.out.startswith("<unreviewed-")
     assert result.err.startswith("Warning: the injection was not recorded: ") and result.err.count("\n") == 1
@@ -99,18 +99,18 @@ def test_the_context_is_printed_even_if_it_cannot_be_recorded(examples: Path, ca
 def test_the_reason_for_an_empty_context_is_printed(examples: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "context.md"
     for words in (["--task", TASK], ["--task", TASK, "--output", file], [LOOP]):
-        result = call("inject", *words, "--min-success-rate", "1", "--project", examples)
+        result = call("loop", "inject", *words, "--min-success-rate", "1", "--project", examples)
         assert (result.code, result.out, result.err.count("\n")) == (0, "", 1)
         assert "ralphdeck gives no lesson: low rate (" in result.err
     (examples / "aiwg.yml").write_text("ralph: {cross_loop_learning: {injection: {enabled: false}}}")
-    result = call("inject", "--task", TASK, "--project", examples)
+    result = call("loop", "inject", "--task", TASK, "--project", examples)
     assert result.out == "" and "disabled in the settings (injection.enabled)" in result.err
-    assert call("inject", "--task", TASK, "--json", "--project", examples).err == ""
+    assert call("loop", "inject", "--task", TASK, "--json", "--project", examples).err == ""
 
 
 def test_options_replace_settings(sample: Path, call: Call) -> None:
     def ids(*args: str) -> list[str]:
-        document = call("inject", "--task", TASK, "--json", "--project", sample, *args).document
+        document = call("loop", "inject", "--task", TASK, "--json", "--project", sample, *args).document
         return [pattern["id"] for pattern in document["patterns"]]
 
     assert len(ids()) == 5
@@ -119,30 +119,32 @@ def test_options_replace_settings(sample: Path, call: Call) -> None:
     assert ids("--top-k", "0") == []
     rates = {
         pattern["id"]: pattern["success_rate"]
-        for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"]
+        for pattern in call("pattern", "list", "--json", "--project", sample).document["patterns"]
     }
     assert {id.split("-")[1] for id in ids("--types", "anti,success", "--top-k", "9")} == {"anti", "success"}
-    small = call("inject", "--task", TASK, "--json", "--max-tokens", "150", "--project", sample).document
+    small = call("loop", "inject", "--task", TASK, "--json", "--max-tokens", "150", "--project", sample).document
     assert 0 < small["tokens"] <= 150
     strict = ids("--min-success-rate", "90%")
     assert strict and all(rates[pattern_id] >= 0.9 for pattern_id in strict)
     assert any(rates[pattern_id] < 0.9 for pattern_id in ids("--top-k", "10"))
-    by_category = call("inject", "--task", TASK, "--category", "testing", "--json", "--project", sample).document
+    by_category = call(
+        "loop", "inject", "--task", TASK, "--category", "testing", "--json", "--project", sample
+    ).document
     assert by_category["category"] == "testing"
 
 
 def test_output_is_written_to_the_file_only(examples: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "context.md"
     file.write_text("older")
-    result = call("inject", "--task", TASK, "--output", file, "--project", examples)
+    result = call("loop", "inject", "--task", TASK, "--output", file, "--project", examples)
     assert (result.code, result.out) == (0, "")
-    assert file.read_text() == call("inject", "--task", TASK, "--project", examples).out
+    assert file.read_text() == call("loop", "inject", "--task", TASK, "--project", examples).out
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["context.md"]
 
 
 @pytest.mark.parametrize("task", ["", " \n"])
 def test_an_empty_task_is_wrong_usage(task: str, examples: Path, call: Call) -> None:
-    result = call("inject", "--task", task, "--project", examples)
+    result = call("loop", "inject", "--task", task, "--project", examples)
     assert (result.code, result.out) == (2, "")
     assert result.err.endswith("Error: --task is empty\n")
 
@@ -152,38 +154,38 @@ def test_output_keeps_who_may_read_the_file(examples: Path, tmp_path: Path, call
     for mode in (0o600, 0o664):
         file.write_text("older")
         file.chmod(mode)
-        call("inject", "--task", TASK, "--output", file, "--project", examples)
+        call("loop", "inject", "--task", TASK, "--output", file, "--project", examples)
         assert file.read_text() != "older"
         assert stat.S_IMODE(file.stat().st_mode) == mode
 
 
 def test_output_never_replaces_a_device(examples: Path, call: Call) -> None:
-    result = call("inject", "--task", TASK, "--output", "/dev/null", "--project", examples)
+    result = call("loop", "inject", "--task", TASK, "--output", "/dev/null", "--project", examples)
     assert (result.code, result.out) == (1, "")
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_missing_output_folder_is_one_line(examples: Path, tmp_path: Path, call: Call) -> None:
-    result = call("inject", "--task", TASK, "--output", tmp_path / "no" / "file", "--project", examples)
+    result = call("loop", "inject", "--task", TASK, "--output", tmp_path / "no" / "file", "--project", examples)
     assert result.code == 1
     assert result.err.startswith("Error: cannot write ") and result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["no-such-loop"], ["ralph-fix-"]])
 def test_a_pattern_that_cannot_be_injected_is_one_line(words: list[str], examples: Path, call: Call) -> None:
-    result = call("inject", *words, "--project", examples)
+    result = call("loop", "inject", *words, "--project", examples)
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("Error: ") and result.err.count("\n") == 1
 
 
 def test_a_promoted_pattern_is_injected_as_proven_at_once(sample: Path, call: Call) -> None:
     def multiplier() -> float:
-        document = call("inject", "--task", TASK, "--json", "--top-k", "10", "--project", sample).document
+        document = call("loop", "inject", "--task", TASK, "--json", "--top-k", "10", "--project", sample).document
         found = {pattern["id"]: pattern["multiplier"] for pattern in document["patterns"]}
         return float(found["pat-error-null-check-015"])
 
     assert multiplier() == 1.0
-    assert call("promote", "pat-error-null-check-015", "--project", sample).code == 0
+    assert call("pattern", "promote", "pat-error-null-check-015", "--project", sample).code == 0
     assert multiplier() == 1.5
 
 
@@ -193,7 +195,7 @@ HELPFUL = "pat-error-headers-sent-014"
 
 def test_semantic_search_finds_a_reworded_task(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> tuple[str, dict[str, dict[str, float]]]:
-        document = call("inject", "--task", PARAPHRASE, "--json", "--project", sample).document
+        document = call("loop", "inject", "--task", PARAPHRASE, "--json", "--project", sample).document
         return document["matched_by"], {pattern["id"]: pattern["parts"] for pattern in document["patterns"]}
 
     matched_by, by_words = found()
@@ -209,19 +211,22 @@ def test_the_dashboard_previews_the_same_by_semantic_search(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
-    assert call("embed", "--project", sample).code == 0
+    assert call("doctor", "--embed", "--project", sample).code == 0
     opened = ProjectReader(project_at(sample), Settings(), by="ada", clock=lambda: datetime.now(UTC), cache=False)
     preview = prepare_task_injection(opened.load(), PARAPHRASE)
     assert preview.matched_by == "meaning"
-    assert preview.context == call("inject", "--task", PARAPHRASE, "--project", sample).out
+    assert preview.context == call("loop", "inject", "--task", PARAPHRASE, "--project", sample).out
 
 
 def test_many_missing_vectors_are_a_hint_and_no_wait(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RALPHDECK_SEMANTIC")
     monkeypatch.setattr("core.retrieval.embeddings.MAX_ON_DEMAND", 10)
-    result = call("inject", "--task", TASK, "--json", "--project", sample)
+    result = call("loop", "inject", "--task", TASK, "--json", "--project", sample)
     assert result.document["matched_by"] == "words"
-    assert result.err == "40 patterns and 27 tasks found by words only; to compute their vectors: ralphdeck embed\n"
+    assert (
+        result.err
+        == "40 patterns and 27 tasks found by words only; to compute their vectors: ralphdeck doctor --embed\n"
+    )
 
 
 def test_words_are_compared_if_vectors_cannot_be_saved(
@@ -231,7 +236,7 @@ def test_words_are_compared_if_vectors_cannot_be_saved(
     folder = examples / ".aiwg/ralph/memory/embeddings"
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("in the way")
-    result = call("inject", "--task", TASK, "--project", examples)
+    result = call("loop", "inject", "--task", TASK, "--project", examples)
     assert result.code == 0 and result.out.startswith("<unreviewed-")
     assert result.err.startswith("Warning: some patterns are found by words only: ")
     assert result.err.count("\n") == 1
@@ -240,18 +245,18 @@ def test_words_are_compared_if_vectors_cannot_be_saved(
 def test_a_loop_gets_the_learnings_of_similar_loops_and_shows_that_it_got_them(sample: Path, call: Call) -> None:
     (loop,) = (
         one
-        for one in call("loops", "--json", "--project", sample).document["loops"]
+        for one in call("loop", "list", "--json", "--project", sample).document["loops"]
         if one["id"] == "ralph-fix-user-validation-in-sign-up-c4c69b76"
     )
-    document = call("inject", loop["id"], "--json", "--project", sample).document
+    document = call("loop", "inject", loop["id"], "--json", "--project", sample).document
     ids = [one["id"] for one in document["reflections"]]
     assert ids and "### Reflections" in document["context"]
-    assert call("inject", "--task", loop["task"], "--project", sample).out == document["context"]
+    assert call("loop", "inject", "--task", loop["task"], "--project", sample).out == document["context"]
     events = [json.loads(line) for line in (sample / EVENTS).read_text().splitlines()]
     assert [event["reflection_id"] for event in events if event["kind"] == "injected-reflection"] == ids
-    call("inject", loop["id"], "--project", sample)
+    call("loop", "inject", loop["id"], "--project", sample)
     shown = next(
-        one for one in call("loops", "--json", "--project", sample).document["loops"] if one["id"] == loop["id"]
+        one for one in call("loop", "list", "--json", "--project", sample).document["loops"] if one["id"] == loop["id"]
     )
     assert shown["injected_reflections"] == ids
     assert shown["injected"] and not set(ids) & set(shown["injected"])
@@ -269,7 +274,7 @@ def test_a_loop_gets_the_learnings_of_similar_loops_and_shows_that_it_got_them(s
 def test_types_and_limits_choose_between_patterns_and_reflections(
     options: tuple[str, ...], has_patterns: bool, has_reflections: bool, sample: Path, call: Call
 ) -> None:
-    document = call("inject", "--task", TASK, *options, "--json", "--project", sample).document
+    document = call("loop", "inject", "--task", TASK, *options, "--json", "--project", sample).document
     assert (bool(document["patterns"]), bool(document["reflections"])) == (has_patterns, has_reflections)
     assert ("### Reflections" in document["context"]) == has_reflections
     assert document["tokens"] <= 2000

@@ -1,4 +1,4 @@
-"""`ralphdeck lesson list`, `show`, `accept` and `reject`."""
+"""`ralphdeck lesson`, `show`, `accept` and `reject`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _lessons(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def listed(call: Call, project: Path, *args: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = call("lesson", "list", "--json", "--project", project, *args).document["lessons"]
+    found: list[dict[str, Any]] = call("lesson", "--json", "--project", project, *args).document["lessons"]
     return found
 
 
@@ -64,28 +64,28 @@ def test_options_narrow_the_list(sample: Path, call: Call) -> None:
 
 
 def test_the_list_is_a_table(sample: Path, call: Call) -> None:
-    result = call("lesson", "list", "--project", sample, "--runner", "snarktank")
+    result = call("lesson", "--project", sample, "--runner", "snarktank")
     assert result.out.splitlines()[0].split()[:2] == ["ID", "STATE"]
     assert "open, contradicts" in result.out and CLOCK[:30] in result.out
 
 
 def test_show_has_places_reasons_and_contradictions(sample: Path, call: Call) -> None:
-    result = call("lesson", "show", OURS.id.removeprefix("lesson:")[:6], "--project", sample)
+    result = call("lesson", OURS.id.removeprefix("lesson:")[:6], "--project", sample)
     for text in (CLOCK, "It failed at midnight", "~/.claude/memory/notes.md:3", "progress.txt:9", "claude:1", NO_CLOCK):
         assert text in result.out, text
-    assert call("lesson", "show", TWIN.id, "--json", "--project", sample).document["lesson"]["id"] == OURS.id
-    unknown = call("lesson", "show", "lesson:zzz", "--project", sample)
-    assert unknown.code != 0 and "see: ralphdeck lesson list" in unknown.err
+    assert call("lesson", TWIN.id, "--json", "--project", sample).document["lesson"]["id"] == OURS.id
+    unknown = call("lesson", "lesson:zzz", "--project", sample)
+    assert unknown.code != 0 and "see: ralphdeck lesson" in unknown.err
 
 
 def test_an_accepted_lesson_is_a_pattern_until_undo(sample: Path, call: Call) -> None:
-    accepted = call("lesson", "accept", OURS.id, "--reason", "so we do", "--project", sample)
+    accepted = call("lesson", OURS.id, "--accept", "--reason", "so we do", "--project", sample)
     assert (accepted.code, accepted.out) == (0, f"extracted 1 pattern from the lesson “{CLOCK}”\n")
     (pattern_id,) = next(one for one in listed(call, sample) if one["state"] == "accepted")["patterns"]
     log = call("log", "--limit", "1", "--project", sample).out
     assert f"the lesson “{CLOCK[:20]}" in log and "so we do" in log
-    assert call("lesson", "accept", OURS.id, "--project", sample, "--json").document["written"] is False
-    assert "is already accepted" in call("lesson", "reject", OURS.id, "--project", sample).err
+    assert call("lesson", OURS.id, "--accept", "--project", sample, "--json").document["written"] is False
+    assert "is already accepted" in call("lesson", OURS.id, "--reject", "--project", sample).err
     shown = call("pattern", "show", pattern_id, "--json", "--project", sample).document["pattern"]
     assert shown["description"] == CLOCK
     assert call("undo", "--project", sample).code == 0
@@ -93,20 +93,20 @@ def test_an_accepted_lesson_is_a_pattern_until_undo(sample: Path, call: Call) ->
 
 
 def test_a_fact_is_accepted_with_a_type_only(sample: Path, call: Call) -> None:
-    refused = call("lesson", "accept", FACT.id, "--project", sample)
+    refused = call("lesson", FACT.id, "--accept", "--project", sample)
     assert refused.code == 1 and "it is a fact, not advice" in refused.err
-    assert call("lesson", "accept", FACT.id, "--type", "success", "--project", sample).code == 0
+    assert call("lesson", FACT.id, "--accept", "--type", "success", "--project", sample).code == 0
 
 
 def test_a_rejected_lesson_names_the_files_to_change_and_changes_none(sample: Path, call: Call) -> None:
-    rejected = call("lesson", "reject", OURS.id, "--reason", "not any more", "--project", sample)
+    rejected = call("lesson", OURS.id, "--reject", "--reason", "not any more", "--project", sample)
     assert (rejected.code, rejected.out) == (0, f"rejected the lesson “{CLOCK}”\n")
     for place in ("~/.claude/memory/notes.md:3", "progress.txt:9"):
         assert f"delete it in {place}" in rejected.err
     (found,) = listed(call, sample, "--state", "rejected")
     assert found["id"] == OURS.id
-    assert "delete it yourself in:" in call("lesson", "show", TWIN.id, "--project", sample).out
-    assert "nothing changed" in call("lesson", "reject", OURS.id, "--project", sample).out
+    assert "delete it yourself in:" in call("lesson", TWIN.id, "--project", sample).out
+    assert "nothing changed" in call("lesson", OURS.id, "--reject", "--project", sample).out
     assert "the lesson" in call("log", "--verb", "dismiss", "--project", sample).out
 
 
@@ -120,12 +120,12 @@ def test_hostile_lessons_are_printed_visibly(sample: Path, call: Call, monkeypat
     find_when_loaded(monkeypatch, *found)
     monkeypatch.setattr(lessons, "_open_project", cache(lessons._open_project))  # loads the project once for all
     decided = set()
-    for args in (("list",), *((name, one.id) for one in found for name in ("show", "accept", "reject"))):
+    for args in ((), *((one.id, *flags) for one in found for flags in ((), ("--accept",), ("--reject",)))):
         result = call("lesson", *args, "--project", sample)
         assert result.code in {0, 1}, result.err
         for raw in ("\x1b", "\x07", "\x9b", "\u202e"):
             assert raw not in result.out + result.err
         if result.code == 0:
-            decided.add(args[0])
-    assert decided == {"list", "show", "accept", "reject"}
-    call("lesson", "list", "--json", "--project", sample)
+            decided.add(args[1:])
+    assert decided == {(), ("--accept",), ("--reject",)}
+    call("lesson", "--json", "--project", sample)

@@ -20,7 +20,7 @@ FINDING = {"file", "pointer", "severity", "code", "message"}
 
 
 def test_json_has_the_stable_shape(upstream: Path, call: Call) -> None:
-    document = call("loops", "--json", "--project", upstream).document
+    document = call("loop", "list", "--json", "--project", upstream).document
     assert set(document) == {"loops", "findings"}
     assert len(document["loops"]) == 19
     for loop in document["loops"]:
@@ -34,7 +34,7 @@ def test_json_has_the_stable_shape(upstream: Path, call: Call) -> None:
 
 def test_status_and_archive_narrow_the_list(sample: Path, call: Call) -> None:
     def ids(*args: str) -> set[str]:
-        return {loop["id"] for loop in call("loops", "--json", "--project", sample, *args).document["loops"]}
+        return {loop["id"] for loop in call("loop", "list", "--json", "--project", sample, *args).document["loops"]}
 
     everything = ids()
     running = ids("--status", "running")
@@ -45,8 +45,8 @@ def test_status_and_archive_narrow_the_list(sample: Path, call: Call) -> None:
 
 
 def test_ids_are_never_truncated_and_tasks_fit_on_one_line(upstream: Path, call: Call) -> None:
-    document = call("loops", "--json", "--project", upstream).document
-    lines = call("loops", "--project", upstream).out.splitlines()
+    document = call("loop", "list", "--json", "--project", upstream).document
+    lines = call("loop", "list", "--project", upstream).out.splitlines()
     assert len(lines) == len(document["loops"]) + 1
     for loop, line in zip(document["loops"], lines[1:], strict=True):
         assert line.endswith(loop["id"])
@@ -68,8 +68,8 @@ def test_each_session_that_ended_has_a_result(sample: Path, call: Call) -> None:
 
 
 def test_each_loop_has_its_outcome_once_it_has_one(sample: Path, call: Call) -> None:
-    scored = {one["id"]: one for one in call("score", "--json", "--project", sample).document["outcomes"]}
-    for loop in call("loops", "--json", "--project", sample).document["loops"]:
+    scored = {one["id"]: one for one in call("loop", "score", "--json", "--project", sample).document["outcomes"]}
+    for loop in call("loop", "list", "--json", "--project", sample).document["loops"]:
         outcome, known = loop["outcome"], scored.get(loop["id"])
         assert (outcome is None) == (known is None)
         if known is not None:
@@ -80,10 +80,10 @@ def test_each_loop_has_its_outcome_once_it_has_one(sample: Path, call: Call) -> 
 
 
 def test_strict_asks_for_3_where_a_file_cannot_be_used(examples: Path, call: Call) -> None:
-    assert call("loops", "--strict", "--project", examples).code == 0
+    assert call("loop", "list", "--strict", "--project", examples).code == 0
     broken = examples / ".aiwg" / "ralph" / "loops" / "ralph-fix-api-d4e5f6a7" / "state.json"
     broken.write_text("[1, 2]")
-    plain, strict = (call("loops", "--json", *more, "--project", examples) for more in ([], ["--strict"]))
+    plain, strict = (call("loop", "list", "--json", *more, "--project", examples) for more in ([], ["--strict"]))
     assert (plain.code, strict.code) == (0, 3)
     assert plain.document == strict.document
     errors = [found for found in strict.document["findings"] if found["severity"] == "error"]
@@ -95,14 +95,14 @@ def test_strict_asks_for_3_where_a_file_cannot_be_used(examples: Path, call: Cal
 def test_a_file_that_stays_torn_is_a_finding(examples: Path, call: Call) -> None:
     torn = examples / ".aiwg" / "ralph" / "loops" / "ralph-fix-api-d4e5f6a7" / "state.json"
     torn.write_text(torn.read_text()[:40])
-    result = call("loops", "--json", "--strict", "--project", examples)
+    result = call("loop", "list", "--json", "--strict", "--project", examples)
     assert result.code == 3
     assert any(found["file"].endswith("d4e5f6a7/state.json") for found in result.document["findings"])
     assert len(result.document["loops"]) == 2
 
 
 def test_json_is_one_line_of_utf8_for_a_program(upstream: Path, call: Call) -> None:
-    out = call("loops", "--json", "--project", upstream).out
+    out = call("loop", "list", "--json", "--project", upstream).out
     assert out.count("\n") == 1
     assert "修正 日本語 テスト" in out
     assert json.loads(out)
@@ -115,35 +115,35 @@ def test_a_file_that_is_torn_for_long_is_reported_without_waiting(
     torn.write_text("{")
     os.utime(torn, (0, 0))
     monkeypatch.setattr("core.cli.support.project.time.sleep", lambda _: pytest.fail("waited"))
-    assert call("loops", "--strict", "--project", examples).code == 3
+    assert call("loop", "list", "--strict", "--project", examples).code == 3
 
 
 def test_a_loop_shows_its_injected_recorded_and_extracted_patterns(sample: Path, call: Call) -> None:
     def shown(key: str) -> dict[str, Any]:
-        listed = call("loops", "--json", "--project", sample).document["loops"]
+        listed = call("loop", "list", "--json", "--project", sample).document["loops"]
         return next(loop for loop in listed if loop["id"] == key)
 
     before = shown(RUNNING)
     pattern = "pat-error-jwt-expired-006"
     assert pattern not in before["injected"]
-    injected = call("inject", RUNNING, "--json", "--project", sample).document
+    injected = call("loop", "inject", RUNNING, "--json", "--project", sample).document
     chosen = [one["id"] for one in injected["patterns"]]
     assert set(chosen) - set(before["injected"])
     assert set(shown(RUNNING)["injected"]) == {*before["injected"], *chosen}
-    call("record", RUNNING, pattern, "--failure", "--iteration", "3", "--project", sample)
+    call("loop", "record", RUNNING, pattern, "--failure", "--iteration", "3", "--project", sample)
     after = shown(RUNNING)
     assert pattern in after["injected"]
     (use,) = [use for use in after["uses"] if use["id"] == pattern]
     assert (use["applied"], use["success"], use["iteration"]) == (True, False, 3)
     assert shown("current-loop")["extracted"] == []
-    call("extract", "current-loop", "--project", sample)
+    call("loop", "extract", "current-loop", "--project", sample)
     assert shown("current-loop")["extracted"] == ["pat-success-clean-up-lint-warnings-001"]
     call("undo", "--project", sample)
     assert shown("current-loop")["extracted"] == []
 
 
 def test_an_estimated_improvement_is_in_json(examples: Path, call: Call) -> None:
-    loops = call("loops", "--json", "--project", examples).document["loops"]
+    loops = call("loop", "list", "--json", "--project", examples).document["loops"]
     (found,) = [loop["improvement_estimate"] for loop in loops if loop["improvement_estimate"]]
     assert (found["baseline_iterations"], found["actual_iterations"]) == (6, 4)
     assert found["improvement"] == pytest.approx(1 / 3)

@@ -49,7 +49,7 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
 def test_a_report_updates_the_metrics_file(examples: Path, call: Call) -> None:
     file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
     before = json.loads(file.read_text())
-    call("record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)
+    call("loop", "record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)
     after = json.loads(file.read_text())
     inner = after.get("effectiveness_metrics", after)
     assert list(after) == list(before)
@@ -92,7 +92,7 @@ def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_p
 
 
 def test_the_questions_are_those_that_review_asks(sample: Path, call: Call) -> None:
-    asked = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
+    asked = call("review", "--all", "--json", "--project", sample).document["questions"]
     sections = call("metrics", "--json", "--project", sample).document["sections"]
     counted = next(section for section in sections if section["id"] == "questions")
     assert counted["takeaway"].startswith(f"{len(asked)} open questions")

@@ -61,7 +61,7 @@ def test_an_open_dashboard_and_the_command_count_from_the_same_visit(sample: Pat
 
 def test_it_counts_the_questions_that_review_asks(sample: Path, call: Call) -> None:
     found = sections(call("now", "--project", sample, "--json").document)["lessons"]
-    assert found["total"] == len(call("review", "list", "--project", sample, "--json").document["questions"])
+    assert found["total"] == len(call("review", "--project", sample, "--json").document["questions"])
 
 
 def test_it_does_not_wait_for_all_searches(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

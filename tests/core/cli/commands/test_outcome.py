@@ -15,7 +15,19 @@ def events(project: Path) -> bytes:
 
 
 def test_the_example_of_the_document(sample: Path, call: Call) -> None:
-    words = ["outcome", "bd-123.1", "--success", "--duration", "180000", "--errors", "0", "--retries", "0"]
+    words = [
+        "loop",
+        "record",
+        "bd-123.1",
+        "--outcome",
+        "--success",
+        "--duration",
+        "180000",
+        "--errors",
+        "0",
+        "--retries",
+        "0",
+    ]
     more = ["--file", "src/auth.ts", "--file", "src/api.ts", "--strategy", "We'll split by file type"]
     document = call(*words, *more, "--json", "--project", sample).document
     outcome = document["outcome"]
@@ -29,13 +41,18 @@ def test_the_example_of_the_document(sample: Path, call: Call) -> None:
     assert outcome["signals"]["files_touched"] == ["src/auth.ts", "src/api.ts"]
     assert document["strategies"] == ["Split by file type"]
     assert document["recorded"] is True
-    assert call("score", "bd-123.1", "--json", "--project", sample).document["outcomes"][0]["raw"] == outcome["raw"]
+    assert (
+        call("loop", "score", "bd-123.1", "--json", "--project", sample).document["outcomes"][0]["raw"]
+        == outcome["raw"]
+    )
 
 
 def test_it_prints_the_reasoning_and_changed_patterns(sample: Path, call: Call) -> None:
     for pattern_id in (PATTERN, "pat-error-deadlock-retry-005"):
-        call("record", "bd-7", pattern_id, "--project", sample)
-    result = call("outcome", "bd-7", "--failure", "--duration", "2h", "--errors", "5", "--project", sample)
+        call("loop", "record", "bd-7", pattern_id, "--project", sample)
+    result = call(
+        "loop", "record", "bd-7", "--outcome", "--failure", "--duration", "2h", "--errors", "5", "--project", sample
+    )
     first, *rest = result.out.splitlines()
     assert first == "bd-7: harmful, 0.22: failure 0.00, 2 h 0.20, 5 errors 0.20, retries not known"
     assert rest[0].startswith(f"{PATTERN}: established → deprecated, helpful ")
@@ -43,8 +60,10 @@ def test_it_prints_the_reasoning_and_changed_patterns(sample: Path, call: Call) 
 
 
 def test_omitted_values_come_from_the_folder(sample: Path, call: Call) -> None:
-    before = call("score", "task-001.3", "--json", "--project", sample).document["outcomes"][0]
-    after = call("outcome", "task-001.3", "--errors", "2", "--json", "--project", sample).document["outcome"]
+    before = call("loop", "score", "task-001.3", "--json", "--project", sample).document["outcomes"][0]
+    after = call("loop", "record", "task-001.3", "--outcome", "--errors", "2", "--json", "--project", sample).document[
+        "outcome"
+    ]
     assert (before["kind"], after["kind"]) == ("attempt", "attempt")
     assert before["signals"]["error_count"] == 1 and after["signals"]["error_count"] == 2
     for key in ("success", "duration_ms", "retry_count"):
@@ -52,9 +71,9 @@ def test_omitted_values_come_from_the_folder(sample: Path, call: Call) -> None:
 
 
 def test_a_dry_run_prints_the_same_and_writes_nothing(sample: Path, call: Call) -> None:
-    call("record", "bd-7", PATTERN, "--project", sample)
+    call("loop", "record", "bd-7", PATTERN, "--project", sample)
     before = events(sample)
-    words = ["outcome", "bd-7", "--failure", "--json", "--project", sample]
+    words = ["loop", "record", "bd-7", "--outcome", "--failure", "--json", "--project", sample]
     tried = call(*words, "--dry-run").document
     assert events(sample) == before
     done = call(*words).document
@@ -66,8 +85,19 @@ def test_a_dry_run_prints_the_same_and_writes_nothing(sample: Path, call: Call) 
 
 
 def test_an_older_report_yields_to_a_newer_one_with_a_warning(sample: Path, call: Call) -> None:
-    call("outcome", "bd-9", "--success", "--project", sample)
-    late = call("outcome", "bd-9", "--failure", "--at", "2026-01-01T00:00:00Z", "--json", "--project", sample)
+    call("loop", "record", "bd-9", "--outcome", "--success", "--project", sample)
+    late = call(
+        "loop",
+        "record",
+        "bd-9",
+        "--outcome",
+        "--failure",
+        "--at",
+        "2026-01-01T00:00:00Z",
+        "--json",
+        "--project",
+        sample,
+    )
     assert late.document["outcome"]["signals"]["success"] is True
     assert "a newer report on its outcome takes precedence" in late.err
 
@@ -75,15 +105,15 @@ def test_an_older_report_yields_to_a_newer_one_with_a_warning(sample: Path, call
 @pytest.mark.parametrize("work", ["bd-1", RUNNING])
 def test_an_unfinished_work_item_needs_a_result(work: str, sample: Path, call: Call) -> None:
     before = events(sample)
-    result = call("outcome", work, "--errors", "1", "--project", sample)
+    result = call("loop", "record", work, "--outcome", "--errors", "1", "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert result.err.splitlines()[-1].endswith("give --success or --failure")
     assert events(sample) == before
 
 
 def test_a_running_loop_may_be_reported(sample: Path, call: Call) -> None:
-    assert call("outcome", RUNNING, "--success", "--project", sample).code == 0
-    assert call("score", RUNNING, "--json", "--project", sample).document["outcomes"][0]["kind"] == "loop"
+    assert call("loop", "record", RUNNING, "--outcome", "--success", "--project", sample).code == 0
+    assert call("loop", "score", RUNNING, "--json", "--project", sample).document["outcomes"][0]["kind"] == "loop"
 
 
 @pytest.mark.parametrize(
@@ -100,13 +130,15 @@ def test_a_running_loop_may_be_reported(sample: Path, call: Call) -> None:
     ],
 )
 def test_durations(text: str, ms: float, sample: Path, call: Call) -> None:
-    words = ["outcome", "bd-1", "--success", "--duration", text, "--dry-run", "--json"]
+    words = ["loop", "record", "bd-1", "--outcome", "--success", "--duration", text, "--dry-run", "--json"]
     assert call(*words, "--project", sample).document["outcome"]["signals"]["duration_ms"] == ms
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1x", "nan", "1h30", "30m1h", "1e3", "٣m", "9" * 50, "m"])
 def test_an_invalid_duration_is_wrong_usage(text: str, sample: Path, call: Call) -> None:
-    result = call("outcome", "bd-1", "--success", f"--duration={text}", "--dry-run", "--project", sample)
+    result = call(
+        "loop", "record", "bd-1", "--outcome", "--success", f"--duration={text}", "--dry-run", "--project", sample
+    )
     assert (result.code, result.out) == (2, "")
 
 
@@ -120,10 +152,10 @@ def test_an_invalid_duration_is_wrong_usage(text: str, sample: Path, call: Call)
     ],
 )
 def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
-    assert call("outcome", "bd-1", *words, "--project", sample).code == 2
+    assert call("loop", "record", "bd-1", "--outcome", *words, "--project", sample).code == 2
 
 
 def test_a_duration_beyond_all_time_is_one_line(sample: Path, call: Call) -> None:
-    result = call("outcome", "bd-1", "--success", "--duration", "9" * 30, "--project", sample)
+    result = call("loop", "record", "bd-1", "--outcome", "--success", "--duration", "9" * 30, "--project", sample)
     assert (result.code, result.out) == (1, "")
     assert "duration_ms" in result.err and "internal" not in result.err

@@ -16,14 +16,14 @@ KEYS = {
 
 
 def listed(call: Call, project: Path, *args: str) -> list[dict[str, Any]]:
-    result = call("patterns", "list", "--json", "--project", project, *args)
+    result = call("pattern", "list", "--json", "--project", project, *args)
     assert result.code == 0, result.err
     patterns: list[dict[str, Any]] = result.document["patterns"]
     return patterns
 
 
 def test_json_has_the_stable_shape(sample: Path, call: Call) -> None:
-    document = call("patterns", "list", "--json", "--project", sample).document
+    document = call("pattern", "list", "--json", "--project", sample).document
     assert set(document) == {"patterns", "findings"}
     for pattern in document["patterns"]:
         assert set(pattern) >= KEYS
@@ -132,7 +132,7 @@ def complete(project: Path, loop_id: str, iteration: int, successful: bool | Non
 
 
 def test_show_lists_the_lineage(examples: Path, call: Call) -> None:
-    shown = call("patterns", "show", "pat-error-null-check-015", "--project", examples).out
+    shown = call("pattern", "show", "pat-error-null-check-015", "--project", examples).out
     lineage = shown[shown.index("\nLineage:") : shown.index("\nDecisions:")]
     assert [line.split()[-1] for line in lineage.splitlines() if " ralph-" in line] == [
         "ralph-fix-auth-a1b2c3d4",
@@ -144,7 +144,7 @@ def test_show_lists_the_lineage(examples: Path, call: Call) -> None:
 
 
 def test_show_begins_with_the_overview(examples: Path, call: Call) -> None:
-    words = ["patterns", "show", "pat-error-null-check-015", "--project", str(examples)]
+    words = ["pattern", "show", "pat-error-null-check-015", "--project", str(examples)]
     few = call(*words).out
     impact = "Average impact: not enough data: about 3 more sessions per group"
     assert few.startswith(OVERVIEW) and impact in few
@@ -157,7 +157,7 @@ def test_show_begins_with_the_overview(examples: Path, call: Call) -> None:
 
 
 def test_show_json_has_content_evidence_and_lineage(examples: Path, call: Call) -> None:
-    result = call("patterns", "show", "pat-error-null-check-015", "--json", "--project", examples)
+    result = call("pattern", "show", "pat-error-null-check-015", "--json", "--project", examples)
     document = result.document
     assert document["pattern"]["error_pattern"] == "Cannot read property '.*' of null"
     assert {seen["source"] for seen in document["evidence"]} >= {"loop", "discovery"}
@@ -166,7 +166,7 @@ def test_show_json_has_content_evidence_and_lineage(examples: Path, call: Call) 
 
 def test_the_uses_of_a_team_are_a_line_of_their_own(examples: Path, call: Call) -> None:
     id, words = "pat-error-null-check-015", ("--project", examples)
-    assert call("patterns", "show", id, "--json", *words).document["team"] is None
+    assert call("pattern", "show", id, "--json", *words).document["team"] is None
     lines = (
         {"kind": "space", "space": "web", "epoch": "2026-01-01T00:00:00Z", "half_life_days": 90},
         {"pattern_id": id, "successes": 12, "failures": 3, "uses": 16, "helpful": 12, "harmful": 3, "undecayed": 15}
@@ -175,39 +175,42 @@ def test_the_uses_of_a_team_are_a_line_of_their_own(examples: Path, call: Call) 
     folder = examples / ".aiwg/ralph/shared/team"
     folder.mkdir()
     (folder / "evidence.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    team = call("patterns", "show", id, "--json", *words).document["team"]
+    team = call("pattern", "show", id, "--json", *words).document["team"]
     assert (team["successes"], team["failures"], team["uses"]) == (12, 3, 16)
     assert team["helpful"] == pytest.approx(4 * team["harmful"]) and 0 < team["helpful"] < 12
-    for command in ("show", "why"):
-        assert "other projects of the team: 12 helpful, 3 harmful, newest " in call("patterns", command, id, *words).out
-    rules = call("patterns", "why", id, "--json", *words).document["rules"]
+    for flags in ((), ("--why",)):
+        assert (
+            "other projects of the team: 12 helpful, 3 harmful, newest "
+            in call("pattern", "show", id, *flags, *words).out
+        )
+    rules = call("pattern", "show", id, "--why", "--json", *words).document["rules"]
     assert "team" in [one["rule"] for one in rules]
 
 
 def test_an_unknown_id_is_one_line(examples: Path, call: Call) -> None:
-    result = call("patterns", "show", "no\x1b[2Jsuch", "--project", examples)
+    result = call("pattern", "show", "no\x1b[2Jsuch", "--project", examples)
     assert (result.code, result.out) == (1, "")
     assert result.err.count("\n") == 1 and "\x1b" not in result.err
 
 
 def test_iterations_are_shown_and_in_json(examples: Path, call: Call) -> None:
     success, anti = "pat-success-test-generation-001", "pat-anti-premature-optimization-001"
-    shown = call("patterns", "show", success, "--project", examples).out
+    shown = call("pattern", "show", success, "--project", examples).out
     assert "Iterations: 2.5 on average, 1 to 5\n" in shown
     assert "ralph-add-auth-tests-c3d4e5f6 (found): took 3 iterations" in shown
-    found = call("patterns", "show", success, "--json", "--project", examples).document["pattern"]
+    found = call("pattern", "show", success, "--json", "--project", examples).document["pattern"]
     assert found["typical_iterations"] == {"average": 2.5, "minimum": 1.0, "maximum": 5.0}
     assert [source["iterations_required"] for source in found["source_loops"]] == [3, 2]
     assert (
         "ralph-optimize-early-e5f6a7b8 (found): failed in iteration 12"
-        in call("patterns", "show", anti, "--project", examples).out
+        in call("pattern", "show", anti, "--project", examples).out
     )
-    (source,) = call("patterns", "show", anti, "--json", "--project", examples).document["pattern"]["source_loops"]
+    (source,) = call("pattern", "show", anti, "--json", "--project", examples).document["pattern"]["source_loops"]
     assert (source["failure_iteration"], source["iterations_required"]) == (12, None)
 
 
 def test_a_use_case_is_shown_and_in_json(sample: Path, call: Call) -> None:
-    shown = call("patterns", "show", "tmpl-frozen-clock-003", "--project", sample).out
-    found = call("patterns", "show", "tmpl-frozen-clock-003", "--json", "--project", sample).document["pattern"]
+    shown = call("pattern", "show", "tmpl-frozen-clock-003", "--project", sample).out
+    found = call("pattern", "show", "tmpl-frozen-clock-003", "--json", "--project", sample).document["pattern"]
     assert found["use_case"] and found["use_case"] != found["description"]
     assert f"About: {found['description']}\nUse: {found['use_case']}\n" in shown

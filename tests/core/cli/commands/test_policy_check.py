@@ -24,7 +24,7 @@ def new_log(project: Path, call: Call) -> Path:
     ledger = project / ".aiwg/ralph/shared/curation/ledger.jsonl"
     for file in ledger.parent.glob("ledger*"):
         file.unlink()
-    assert call("note", "pat-error-null-check-015", "first", "--project", project).code == 0
+    assert call("pattern", "note", "pat-error-null-check-015", "first", "--project", project).code == 0
     return ledger
 
 

@@ -7,7 +7,9 @@ from tests.core.cli.conftest import Call
 
 
 def listed(call: Call, project: Path, *args: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = call("reflections", "--json", "--project", project, *args).document["reflections"]
+    found: list[dict[str, Any]] = call("lesson", "--reflections", "--json", "--project", project, *args).document[
+        "reflections"
+    ]
     return found
 
 
@@ -33,12 +35,12 @@ def test_options_narrow_the_list(sample: Path, call: Call) -> None:
 
 
 def test_a_line_a_reflection(sample: Path, call: Call) -> None:
-    assert call("reflections", "--project", sample).out.count("\n") == len(listed(call, sample)) + 1
+    assert call("lesson", "--reflections", "--project", sample).out.count("\n") == len(listed(call, sample)) + 1
 
 
 def test_recurring_learnings_are_narrowed_like_reflections(sample: Path, call: Call) -> None:
     def recurring(*args: str) -> list[dict[str, Any]]:
-        document = call("reflections", "--recurring", "--json", "--project", sample, *args).document
+        document = call("lesson", "--recurring", "--json", "--project", sample, *args).document
         found: list[dict[str, Any]] = document["recurring"]
         return found
 
@@ -49,22 +51,22 @@ def test_recurring_learnings_are_narrowed_like_reflections(sample: Path, call: C
     assert recurring("--min-loops", str(most + 1)) == []
     assert everything[0] in recurring("--loop", everything[0]["loops"][0])
     assert recurring("--limit", "1") == everything[:1]
-    assert call("reflections", "--recurring", "--project", sample).out.count("\n") == len(everything) + 1
-    refused = call("reflections", "--min-loops", "3", "--project", sample)
+    assert call("lesson", "--recurring", "--project", sample).out.count("\n") == len(everything) + 1
+    refused = call("lesson", "--min-loops", "3", "--project", sample)
     assert refused.code == 2 and "--min-loops needs --recurring" in refused.err
 
 
 def test_a_recurring_learning_becomes_a_pattern_with_lineage_to_all_loops_and_undo_takes_it_back(
     sample: Path, call: Call
 ) -> None:
-    most = call("reflections", "--recurring", "--json", "--project", sample).document["recurring"][0]
-    before = call("patterns", "list", "--json", "--project", sample).document["patterns"]
-    preview = call("extract", most["id"], "--dry-run", "--json", "--project", sample).document["extractions"][0]
+    most = call("lesson", "--recurring", "--json", "--project", sample).document["recurring"][0]
+    before = call("pattern", "list", "--json", "--project", sample).document["patterns"]
+    preview = call("loop", "extract", most["id"], "--dry-run", "--json", "--project", sample).document["extractions"][0]
     assert preview["decided"] is None and len(preview["proposals"]) == 1
-    made = call("extract", most["id"], "--json", "--project", sample).document["extractions"][0]
+    made = call("loop", "extract", most["id"], "--json", "--project", sample).document["extractions"][0]
     assert made["proposals"] == preview["proposals"]
     (new,) = made["decided"]["decision"]["after"]["patterns"]
-    shown = call("patterns", "show", new, "--json", "--project", sample).document
+    shown = call("pattern", "show", new, "--json", "--project", sample).document
     pattern = shown["pattern"]
     assert [source["loop_id"] for source in pattern["source_loops"]] == most["loops"]
     assert (pattern["seen"], pattern["applied"], pattern["state"]) == (1, 0, "candidate")
@@ -73,13 +75,13 @@ def test_a_recurring_learning_becomes_a_pattern_with_lineage_to_all_loops_and_un
         ("discovered", most["loops"][0]),
         *(("merged", loop) for loop in most["loops"][1:]),
     ]
-    again = call("extract", most["id"], "--json", "--project", sample).document["extractions"][0]
+    again = call("loop", "extract", most["id"], "--json", "--project", sample).document["extractions"][0]
     assert again["decided"] is None and "already known from all of these loops" in again["proposals"][0]["refused"]
     assert call("undo", "--project", sample).code == 0
-    after = call("patterns", "list", "--json", "--project", sample).document["patterns"]
+    after = call("pattern", "list", "--json", "--project", sample).document["patterns"]
     assert [pattern["id"] for pattern in after] == [pattern["id"] for pattern in before]
 
 
 def test_a_learning_that_does_not_recur_is_one_line(sample: Path, call: Call) -> None:
-    result = call("extract", "recurring-\x1b[31m", "--project", sample)
+    result = call("loop", "extract", "recurring-\x1b[31m", "--project", sample)
     assert result.code == 1 and result.out == "" and "no recurring learning" in result.err and "\x1b" not in result.err

@@ -1,4 +1,4 @@
-"""`ralphdeck pattern repair` and what doctor reports about such patterns."""
+"""`ralphdeck doctor --repair` and what doctor reports about such patterns."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def test_repairs_are_printed_then_applied_and_undone(tmp_path: Path, call: Call)
     record_fix(tmp_path)
     file = extracted(tmp_path, OLD).project.pattern_file("error")
     before = file.read_bytes()
-    words = ("pattern", "repair", "--project", tmp_path)
+    words = ("doctor", "--repair", "--project", tmp_path)
     checks = call("doctor", "--project", tmp_path).out
-    assert "trigger: 1 lesson with an unspecific trigger (ralphdeck pattern repair proposes" in checks
+    assert "trigger: 1 lesson with an unspecific trigger (ralphdeck doctor --repair proposes" in checks
     assert f"text: Settle the error: Change cart.py → {FIXED}" in call(*words).out
     (repair,) = call(*words, "--json").document["repairs"]
     assert (repair["action"], repair["problems"]) == ("repair", ["trigger", "text"])

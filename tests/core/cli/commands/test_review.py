@@ -39,18 +39,18 @@ def test_it_lists_open_questions_and_what_a_review_session_covers(sample: Path, 
 @pytest.mark.slow
 def test_a_snooze_ends_after_the_given_number_of_uses(sample: Path, call: Call) -> None:
     (first, *_) = asked(call, sample, "--kind", "inversion")["questions"]
-    snoozed = call("snooze", first["subject"], "--uses", "1", "--json", "--project", sample).document
+    snoozed = call("review", first["subject"], "--uses", "1", "--json", "--project", sample).document
     assert snoozed["summary"] == f"snoozed {first['subject']} until 1 more use"
     assert snoozed["decision"]["verb"] == Verb.SNOOZE
     assert first["key"] not in {one["key"] for one in asked(call, sample)["questions"]}
     use = ("ralph-new", first["subject"], "--failure")
-    assert call("record", *use, "--project", sample).code == 0
+    assert call("loop", "record", *use, "--project", sample).code == 0
     assert first["key"] in {one["key"] for one in asked(call, sample)["questions"]}
 
 
 def test_a_question_beside_the_pattern_is_snoozed_alone(sample: Path, call: Call) -> None:
     (first, *_) = asked(call, sample, "--kind", "borderline")["questions"]
-    call("snooze", first["key"], "--until", "2099-01-01", "--uses", "2", "--project", sample)
+    call("review", first["key"], "--until", "2099-01-01", "--uses", "2", "--project", sample)
     (decision,) = call("log", "--json", "--limit", "1", "--project", sample).document["decisions"]
     assert (decision["subject"], decision["after"]["beyond"]) == (first["key"], first["evidence"] + 2)
     assert first["key"] not in {one["key"] for one in asked(call, sample)["questions"]}
@@ -60,33 +60,34 @@ def test_questions_that_share_a_row_are_counted_and_listed_on_request(sample: Pa
     document = asked(call, sample)
     (row,) = [one for one in document["questions"] if one["kind"] == "further"]
     assert (row["subject"], len(row["further"])) == ("offer", document["in_rows"]) == ("offer", row["evidence"])
-    whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
+    whole = call("review", "--all", "--json", "--project", sample).document["questions"]
     alone = [one["key"] for one in document["questions"] if one is not row]
     assert {*alone, *row["further"]} < {one["key"] for one in whole}, "also those hardly worth the time"
     offers = asked(call, sample, "--kind", "offer")["questions"]
     assert set(row["further"]) < {one["key"] for one in offers}
     assert all(one["sources"][0] == one["subject"] for one in offers)
-    assert "list all: ralphdeck review list --all" in call("review", "list", "--project", sample).err
+    assert "list all: ralphdeck review --all" in call("review", "--project", sample).err
 
 
 def test_a_row_and_a_question_in_it_can_be_snoozed(sample: Path, call: Call) -> None:
     (row,) = [one for one in asked(call, sample)["questions"] if one["kind"] == "further"]
     inside = row["further"][0]
-    call("snooze", inside, "--until", "2099-01-01", "--project", sample)
+    call("review", inside, "--until", "2099-01-01", "--project", sample)
     after = asked(call, sample)["questions"]
     assert inside not in [key for one in after for key in (one["key"], *one["further"])]
-    snoozed = call("snooze", row["key"], "--until", "2099-01-01", "--project", sample)
+    snoozed = call("review", row["key"], "--until", "2099-01-01", "--project", sample)
     assert "snoozed the recent sessions that may hold lessons" in snoozed.out
     assert not [one for one in asked(call, sample)["questions"] if one["kind"] == "further"]
-    whole = call("review", "list", "--all", "--json", "--project", sample).document["questions"]
+    whole = call("review", "--all", "--json", "--project", sample).document["questions"]
     assert row["further"][1] in {one["key"] for one in whole}
 
 
 def test_wrong_usage(sample: Path, call: Call) -> None:
     for words, code in (
-        (["snooze", "p"], 2),
-        (["snooze", "p", "--uses", "0"], 2),
-        (["snooze", "gone", "--uses", "1"], 1),
+        (["review", "--uses", "1"], 2),
+        (["review", "p", "--minutes", "5"], 2),
+        (["review", "p", "--uses", "0"], 2),
+        (["review", "gone", "--uses", "1"], 1),
         (["review", "--minutes", "nan"], 2),
         (["review", "--kind", "all"], 2),
     ):
@@ -101,7 +102,7 @@ def test_invalid_settings_of_the_user_are_a_warning_of_commands_that_depend_on_t
     settings.write_text(before + '[scan]\njudge = "judge"\n')
     try:
         for words in (
-            ["review", "list", "--judge"],
+            ["review", "--judge"],
             ["pattern", "note", "pat-error-null-check-015", "x"],
             ["trust", "--show"],
         ):
@@ -119,7 +120,7 @@ def test_the_judge_advises_on_held_texts_on_request_only(sample: Path, call: Cal
     (sample / "aiwg.yml").write_text(
         json.dumps({"ralph": {"cross_loop_learning": {"scan": {"judge": ["touch", str(ran)]}}}})
     )
-    refused = call("review", "list", "--judge", "--project", sample)
+    refused = call("review", "--judge", "--project", sample)
     assert refused.code == 1 and "No judge is configured" in refused.err
     findings = asked(call, sample)["findings"]
     assert ["scan.judge" in one["message"] for one in findings if one["code"] == "own-setting"] == [True]

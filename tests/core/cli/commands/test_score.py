@@ -13,7 +13,7 @@ ABORTED = "ralph-rewrite-the-session-store-on-r-152dfe93"
 
 
 def test_finished_work_is_listed_newest_first(sample: Path, call: Call) -> None:
-    document = call("score", "--json", "--project", sample).document
+    document = call("loop", "score", "--json", "--project", sample).document
     outcomes = document["outcomes"]
     times = [one["signals"]["timestamp"] for one in outcomes]
     assert times == sorted(times, reverse=True)
@@ -27,46 +27,46 @@ def test_finished_work_is_listed_newest_first(sample: Path, call: Call) -> None:
             assert set(use) == {"id", "success", "inferred"}
     finished = {one["id"] for one in outcomes}
     assert RUNNING not in finished and ABORTED not in finished
-    lines = call("score", "--project", sample).out.splitlines()
+    lines = call("loop", "score", "--project", sample).out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [one["id"] for one in outcomes]
 
 
 def test_the_patterns_are_those_that_the_loop_applied(sample: Path, call: Call) -> None:
-    for one in call("score", "--json", "--project", sample).document["outcomes"]:
+    for one in call("loop", "score", "--json", "--project", sample).document["outcomes"]:
         for use in one["patterns"]:
-            evidence = call("patterns", "show", use["id"], "--json", "--project", sample).document["evidence"]
+            evidence = call("pattern", "show", use["id"], "--json", "--project", sample).document["evidence"]
             same = [seen for seen in evidence if seen["loop_id"] == one["id"] and seen["kind"] == "applied"]
             assert (use["success"], use["inferred"]) in [(seen["success"], seen["inferred"]) for seen in same]
 
 
 def test_criteria_in_text_and_inversions_in_json(sample: Path, call: Call) -> None:
-    document = call("score", "--json", "--project", sample).document
-    due = call("invert", "--json", "--project", sample).document["proposals"]
+    document = call("loop", "score", "--json", "--project", sample).document
+    due = call("pattern", "invert", "--json", "--project", sample).document["proposals"]
     assert sorted(document["inversions"]) == sorted(proposal["id"] for proposal in due)
     by_name = {weight["criterion"]: weight for weight in document["criteria"]}
     assert by_name["no_file_conflicts"]["deprecated"] and by_name["no_file_conflicts"]["effective_weight"] == 0
     assert by_name["type_safe"]["weight"] == by_name["type_safe"]["effective_weight"]
-    out = call("score", "--criteria", "--project", sample).out
+    out = call("loop", "score", "--criteria", "--project", sample).out
     assert [line.split()[0] for line in out.splitlines()[1:]] == sorted(by_name)
     assert "deprecated" in out
 
 
 def test_only_the_named_ones(sample: Path, call: Call) -> None:
-    words = ["score", "task-001.2", "bd-41.2", "task-001.2", "--json", "--project", str(sample)]
+    words = ["loop", "score", "task-001.2", "bd-41.2", "task-001.2", "--json", "--project", str(sample)]
     assert [one["id"] for one in call(*words).document["outcomes"]] == ["bd-41.2", "task-001.2"]
 
 
 @pytest.mark.parametrize(("work", "word"), [(RUNNING, "is running"), (ABORTED, "is aborted"), ("bd-0", "'bd-0'|bd-0")])
 def test_unfinished_work_is_one_line(work: str, word: str, sample: Path, call: Call) -> None:
-    result = call("score", work, "--json", "--project", sample)
+    result = call("loop", "score", work, "--json", "--project", sample)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     assert any(part in result.err for part in word.split("|"))
 
 
 def test_scores_are_weighed_by_the_criteria(sample: Path, call: Call) -> None:
     for result in ("--success", "--failure"):
-        call("record", "bd-1", "--criterion", "own_check", result, "--project", sample)
-    words = ("score", "--criteria", "own_check=0.8", "unheard_of=40%", "--project", sample)
+        call("loop", "record", "bd-1", "--criterion", "own_check", result, "--project", sample)
+    words = ("loop", "score", "--criteria", "own_check=0.8", "unheard_of=40%", "--project", sample)
     weighted = call(*words, "--json").document["weighted"]
     assert [(one["criterion"], round(one["weight"], 3)) for one in weighted["scores"]] == [
         ("own_check", 0.5),
@@ -77,15 +77,15 @@ def test_scores_are_weighed_by_the_criteria(sample: Path, call: Call) -> None:
 
 
 def test_work_and_criteria_exclude_each_other(sample: Path, call: Call) -> None:
-    assert call("score", "bd-41.2", "--criteria", "--project", sample).code == 2
+    assert call("loop", "score", "bd-41.2", "--criteria", "--project", sample).code == 2
 
 
 def test_an_empty_project_has_no_finished_work(tmp_path: Path, call: Call) -> None:
-    result = call("score", "--project", tmp_path)
+    result = call("loop", "score", "--project", tmp_path)
     assert (result.code, result.out, result.err) == (0, "", "no loop or attempt has ended yet\n")
-    document = call("score", "--json", "--project", tmp_path).document
+    document = call("loop", "score", "--json", "--project", tmp_path).document
     assert document == {"outcomes": [], "criteria": [], "weighted": None, "inversions": [], "findings": []}
-    assert call("score", "--criteria", "--project", tmp_path).err == "no feedback on any criterion\n"
+    assert call("loop", "score", "--criteria", "--project", tmp_path).err == "no feedback on any criterion\n"
 
 
 def write_loop(project: Path, name: str, **state: Any) -> Path:
@@ -116,20 +116,20 @@ def test_the_errors_that_iterations_record_count(tmp_path: Path, call: Call) -> 
         {"number": 3, **FIXED},
     ]
     write_loop(tmp_path, "ralph-errs", iterations=iterations)
-    (scored,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+    (scored,) = call("loop", "score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
     assert (scored["raw"], scored["verdict"]) == (0.54, "neutral")
     assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 2)
     assert scored["parts"] == {"success": 1, "duration": 0.2, "errors": 0.2, "retries": 0.3}
-    (listed,) = call("loops", "--json", "--project", tmp_path).document["loops"]
+    (listed,) = call("loop", "list", "--json", "--project", tmp_path).document["loops"]
     assert [listed["outcome"][key] for key in ("raw", "error_count", "retry_count")] == [0.54, 3, 2]
-    assert "unclear" in call("score", "ralph-errs", "--project", tmp_path).out
-    dry = call("outcome", "ralph-errs", "--dry-run", "--json", "--project", tmp_path).document
+    assert "unclear" in call("loop", "score", "ralph-errs", "--project", tmp_path).out
+    dry = call("loop", "record", "ralph-errs", "--outcome", "--dry-run", "--json", "--project", tmp_path).document
     assert dry["outcome"]["raw"] == 0.54
     for name, line in (("email", 42), ("name", 43), ("id", 44)):
         error = null_error(name, line)
         logged = f"{error['type']}: {error['message']}"
-        assert call("errors", "ralph-errs", "--add", logged, "--project", tmp_path).code == 0
-    (again,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+        assert call("loop", "record", "ralph-errs", "--error", logged, "--project", tmp_path).code == 0
+    (again,) = call("loop", "score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
     assert again["signals"]["error_count"] == 3
 
 
@@ -142,7 +142,7 @@ def test_the_errors_of_its_debug_session_count(tmp_path: Path, call: Call) -> No
     run = {"attempt": 1, "test_results": {"total": 12, "passed": 9, "failed": 3}, "failures": failures}
     (folder / "debug-memory").mkdir()
     (folder / "debug-memory" / "session.json").write_text(json.dumps({"session_id": "s-1", "executions": [run]}))
-    (scored,) = call("score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
+    (scored,) = call("loop", "score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
     assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 1)
     assert "3 errors" in scored["reasoning"]
 
@@ -150,15 +150,15 @@ def test_the_errors_of_its_debug_session_count(tmp_path: Path, call: Call) -> No
 def test_a_partial_loop_has_an_outcome_and_can_be_extracted(tmp_path: Path, call: Call) -> None:
     iterations = [{"number": 1, "error": null_error("id", 44)}, {"number": 2, **FIXED}]
     write_loop(tmp_path, "ralph-part", status="partial", task="Fix the null user crash", iterations=iterations)
-    (loop,) = call("loops", "--status", "partial", "--json", "--project", tmp_path).document["loops"]
+    (loop,) = call("loop", "list", "--status", "partial", "--json", "--project", tmp_path).document["loops"]
     assert (loop["status"], loop["liveness"], loop["outcome"]["verdict"]) == ("partial", "ended", "neutral")
-    (scored,) = call("score", "--json", "--project", tmp_path).document["outcomes"]
+    (scored,) = call("loop", "score", "--json", "--project", tmp_path).document["outcomes"]
     assert (scored["signals"]["success"], scored["signals"]["partial"]) == (False, True)
     assert scored["raw"] == 0.5 * 0.4 + 0.2 * 0.2 + 0.6 * 0.2 + 0.7 * 0.2
-    assert "partial success 0.5" in call("score", "--project", tmp_path).out
-    call("inject", "ralph-part", "--project", tmp_path)
-    extracted = call("extract", "ralph-part", "--json", "--project", tmp_path).document["extractions"]
+    assert "partial success 0.5" in call("loop", "score", "--project", tmp_path).out
+    call("loop", "inject", "ralph-part", "--project", tmp_path)
+    extracted = call("loop", "extract", "ralph-part", "--json", "--project", tmp_path).document["extractions"]
     assert [one["type"] for one in extracted[0]["proposals"]] == ["error"]
-    call("record", "ralph-part", "pat-error-null-check-001", "--project", tmp_path)
+    call("loop", "record", "ralph-part", "pat-error-null-check-001", "--project", tmp_path)
     metrics = call("metrics", "--json", "--project", tmp_path).document
     assert metrics["effectiveness_metrics"]["cross_loop_benefit"]["loops_with_pattern_injection"] == 1

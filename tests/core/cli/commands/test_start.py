@@ -31,7 +31,7 @@ def test_it_sets_up_connects_and_proposes_lessons_for_review(shop: Path, call: C
     assert (shop / ".aiwg/ralph").is_dir() and "ralphdeck" in (shop / ".claude/settings.json").read_text()
     patterns = call("pattern", "list", "--json").document["patterns"]
     assert {pattern["state"] for pattern in patterns} == {"candidate"} and len(patterns) == 3
-    kinds = [question["kind"] for question in call("review", "list", "--json").document["questions"]]
+    kinds = [question["kind"] for question in call("review", "--json").document["questions"]]
     assert kinds == ["extracted"] * 3
 
 

@@ -1,4 +1,4 @@
-"""`task report`: what is measured on the trees, and what it takes to say anything."""
+"""`metrics --tasks`: what is measured on the trees, and what it takes to say anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXAMPLES = TREES / "spec-examples"
 
 def test_the_example_of_the_document(call: Call) -> None:
     """One task, a timeout, a failure and a success: two retries, each after a reflection on the one before."""
-    document = call("task", "report", "--json", "--project", EXAMPLES).document
+    document = call("metrics", "--tasks", "--json", "--project", EXAMPLES).document
     reported = document["improvement"]
     assert [reported[kind]["successes"] for kind in ("first", "with_reflections", "without_reflections")] == [0, 1, 0]
     assert [reported[kind]["failures"] for kind in ("first", "with_reflections", "without_reflections")] == [1, 1, 0]
@@ -26,7 +26,7 @@ def test_the_example_of_the_document(call: Call) -> None:
 
 
 def test_in_words(call: Call) -> None:
-    out = call("task", "report", "--project", EXAMPLES).out
+    out = call("metrics", "--tasks", "--project", EXAMPLES).out
     assert "Attempts with an outcome (a timeout is a failure): 3\n" in out
     assert "  retries with reflections: 1 of 2 succeeded, 50 % (90 % interval " in out
     assert "  against first attempts: not enough data: about 2 more attempts per group; so far +50 perc" in out
@@ -52,7 +52,7 @@ def test_missing_records_are_named_and_hostile_ids_stay_text(tmp_path: Path, cal
     write(tmp_path, "tasks/task-001/metadata.json", {"description": "fix it", "status": "failed"})
     write(tmp_path, "tasks/task-001/attempts/001/attempt.json", {"outcome": {"status": "failure"}})
     write(tmp_path, "tasks/task-\x1b]0;x\x07/attempts/001/attempt.json", {"outcome": {"status": "success"}})
-    result = call("task", "report", "--project", tmp_path)
+    result = call("metrics", "--tasks", "--project", tmp_path)
     assert result.code == 0 and "\x1b" not in result.out
     assert "all loops have a task record: 1 of 2, missing: ralph-b\n" in result.out
     assert (
@@ -65,6 +65,6 @@ def test_missing_records_are_named_and_hostile_ids_stay_text(tmp_path: Path, cal
 
 def test_without_any_task_nothing_is_claimed(tmp_path: Path, call: Call) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
-    result = call("task", "report", "--project", tmp_path)
+    result = call("metrics", "--tasks", "--project", tmp_path)
     assert (result.code, result.out.count("not enough data;"), result.out.count("not enough data:")) == (0, 4, 2)
     assert "a history is read in less than 50 ms: no tasks" in result.out

@@ -60,7 +60,7 @@ def test_a_milestone_has_the_details_at_its_position(project: Path, call: Call) 
     call("task", "start", "task-001")
     milestones = ("--milestone", "types green", "--milestone", "done", "--milestone-details", "tsc exits 0")
     call("task", "log", "task-001", *milestones)
-    document = call("history", "task-001", "--json").document
+    document = call("task", "show", "task-001", "--json").document
     assert [(one["event"], one["details"]) for one in document["milestones"]] == [
         ("types green", "tsc exits 0"),
         ("done", ""),
@@ -157,7 +157,7 @@ def test_a_memory_begins_in_a_folder_that_is_named_and_nowhere_else(
 
 
 def test_a_task_takes_its_description_from_its_loop(sample: Path, call: Call) -> None:
-    loop = next(one for one in call("loops", "--json", "--project", sample).document["loops"] if one["task"])
+    loop = next(one for one in call("loop", "list", "--json", "--project", sample).document["loops"] if one["task"])
     made = call("task", "init", "--loop", loop["id"], "--json", "--project", sample).document["id"]
     tasks = call("task", "list", "--json", "--project", sample).document["tasks"]
     task = next(one for one in tasks if one["id"] == made)
@@ -189,7 +189,7 @@ def test_plan_and_context_contain_the_same_learnings_of_similar_tasks(
         call("task", "reflect", "task-001", "--learning", learning)
     call("task", "init", "Add OAuth login to the admin")
     plan = call("task", "start", "task-002").out
-    injected = call("inject", "--task", "Add OAuth login to the admin", "--json").document
+    injected = call("loop", "inject", "--task", "Add OAuth login to the admin", "--json").document
     assert [one["learning"] for one in injected["reflections"]] == ["scopes first", "mock the provider"]
     assert plan.endswith("- task-001: scopes first\n- task-001: mock the provider\n")
     assert "previous instructions" not in plan + injected["context"]
@@ -202,7 +202,7 @@ def test_open_attempts_are_listed_with_why_one_thinks_so(examples: Path, call: C
     call("task", "start", "task-003", "--project", examples)
     listed = call("task", "list", "--open", "--json", "--project", examples).document["tasks"]
     assert [(one["id"], one["open_attempt"], one["open_state"]) for one in listed] == [("task-003", 1, "running")]
-    call("task", "pause", "task-003", "--project", examples)
+    call("task", "complete", "task-003", "--pause", "--project", examples)
     (paused,) = call("task", "list", "--status", "paused", "--json", "--project", examples).document["tasks"]
     assert (paused["open_state"], paused["open_reason"]) == ("paused", "the task is paused")
     assert call("task", "start", "task-003", "--project", examples).err == "attempt 1 continues\n"

@@ -56,7 +56,7 @@ def test_a_project_joins_synchronizes_and_leaves(run: Run, project: Path) -> Non
     status = run("status", "--verify", "--json").document
     assert (status["member"], status["level"], status["online"], status["to_send"]) == ("Rita", "reviewer", True, 0)
     assert status["decisions"] == 0 and [one["name"] for one in status["projects"]] == ["shop"]
-    left = run("leave")
+    left = run("join", "--leave")
     assert left.code == 0 and "stays in the space" in left.out
     assert not state_file(project).exists()
     again = run("sync")
@@ -129,7 +129,7 @@ def test_an_admin_manages_members_and_others_do_not(run: Run, team: Team) -> Non
 def test_a_second_space_needs_to_leave_the_first(run: Run) -> None:
     run("join", "--yes")
     result = run("join", "--yes")
-    assert result.code == 1 and "ralphdeck team leave" in result.err
+    assert result.code == 1 and "ralphdeck team join --leave" in result.err
 
 
 def test_without_the_address_the_command_explains_where_it_may_come_from(
@@ -142,17 +142,17 @@ def test_without_the_address_the_command_explains_where_it_may_come_from(
 
 def test_init_prepares_a_database_and_can_be_repeated(call: Call, project: Path, team: Team) -> None:
     url = team.cluster.url("postgres", team.cluster.create_database())
-    first = call("team", "init", url, "--space", "backend", "--as", "Ada", "--project", project, "--json")
+    first = call("team", "join", url, "--create", "--space", "backend", "--as", "Ada", "--project", project, "--json")
     assert first.code == 0, first.err
     assert (first.document["name"], first.document["level"], first.document["created"]) == ("backend", "admin", True)
-    again = call("team", "init", url, "--space", "backend", "--project", project, "--json")
+    again = call("team", "join", url, "--create", "--space", "backend", "--project", project, "--json")
     assert again.code == 0 and again.document["created"] is False
 
 
 def test_read_only_nothing_is_sent(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
-    for command in ("join", "sync", "leave"):
-        assert "read-only" in run(command).err, command
+    for words in (("join",), ("sync",), ("join", "--leave"), ("join", "--create")):
+        assert "read-only" in run(*words).err, words
 
 
 def test_uses_are_part_of_the_dry_run(run: Run, project: Path) -> None:
@@ -161,7 +161,7 @@ def test_uses_are_part_of_the_dry_run(run: Run, project: Path) -> None:
     assert (use["pattern"], use["success"], use["count"]) == (A, True, 1) and "loop-1" not in str(use)
 
 
-@pytest.mark.parametrize("command", [["join", "--yes"], ["init"], ["sync"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("command", [["join", "--yes"], ["join", "--create"], ["sync"]])
 def test_without_the_extra_the_command_explains_how_to_install_it(
     command: list[str], run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,12 +10,12 @@ from tests.core.cli.conftest import Call
 
 
 def test_other_thresholds_change_states(sample: Path, call: Call) -> None:
-    words = ["what-if", "maturity.half_life_days=20", "--json", "--project", str(sample)]
+    words = ["changes", "maturity.half_life_days=20", "--json", "--project", str(sample)]
     document = call(*words).document
     assert [(t["name"], t["value"]) for t in document["tried"]] == [("maturity.half_life_days", 20.0)]
     states = Counter(
         pattern["computed_state"]
-        for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"]
+        for pattern in call("pattern", "list", "--json", "--project", sample).document["patterns"]
     )
     assert {count["state"]: count["before"] for count in document["counts"]} == states
     moved = Counter[str]()
@@ -25,25 +25,25 @@ def test_other_thresholds_change_states(sample: Path, call: Call) -> None:
     assert document["turns"]
     for count in document["counts"]:
         assert count["after"] - count["before"] == moved[count["state"]]
-    plain = call("what-if", "maturity.half_life_days=20", "--project", sample).out
+    plain = call("changes", "maturity.half_life_days=20", "--project", sample).out
     assert plain.startswith("maturity.half_life_days: 90 → 20\n")
     assert all(turn["id"] in plain for turn in document["turns"])
 
 
 def test_the_defaults_change_nothing(sample: Path, call: Call) -> None:
-    result = call("what-if", "min_helpful=5", "max_harmful=15%", "--project", sample)
+    result = call("changes", "min_helpful=5", "max_harmful=15%", "--project", sample)
     assert (result.code, result.err) == (0, "") and "Nothing changes" in result.out
 
 
 def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = [known.name for known in THRESHOLDS]
-    assert [line.split()[0] for line in call("what-if").out.splitlines()[1:]] == names
-    assert [known["name"] for known in call("what-if", "--json").document["thresholds"]] == names
+    assert [line.split()[0] for line in call("changes", "--thresholds").out.splitlines()[1:]] == names
+    assert [known["name"] for known in call("changes", "--thresholds", "--json").document["thresholds"]] == names
 
 
 def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> None:
-    result = call("what-if", "multiplier_proven=3", "--project", sample)
+    result = call("changes", "multiplier_proven=3", "--project", sample)
     assert result.code == 0
     assert "Warning: maturity.multiplier_proven changes no state" in result.err
 
@@ -57,7 +57,7 @@ def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> Non
         ("maturity.half_life_days=nan", "above 0"),
         ("maturity.min_helpfull=1", "did you mean maturity.min_helpful"),
         ("min_helpfull=1", "did you mean maturity.min_helpful"),
-        ("zzz=1", "no threshold 'zzz'\nTo list them: ralphdeck what-if"),
+        ("zzz=1", "no threshold 'zzz'\nTo list them: ralphdeck changes --thresholds"),
         ("max_harmful=2", "0 to 1"),
         ("max_marks=1.5", "whole number"),
         ("max_marks", "NAME=VALUE"),
@@ -65,30 +65,30 @@ def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> Non
     ],
 )
 def test_an_invalid_threshold_or_value_is_wrong_usage(word: str, reported: str, sample: Path, call: Call) -> None:
-    result = call("what-if", word, "--json", "--project", sample)
+    result = call("changes", word, "--json", "--project", sample)
     assert (result.code, result.out) == (2, "")
     assert reported in result.err
     assert len(result.err.splitlines()[-1]) < 200
 
 
 def test_a_threshold_has_one_value(sample: Path, call: Call) -> None:
-    result = call("what-if", "min_helpful=3", "maturity.min_helpful=4", "--project", sample)
+    result = call("changes", "min_helpful=3", "maturity.min_helpful=4", "--project", sample)
     assert (result.code, result.out) == (2, "")
     assert "maturity.min_helpful is given twice" in result.err
 
 
 def test_weights_that_are_all_0_are_an_error(sample: Path, call: Call) -> None:
     words = [f"{part}_weight=0" for part in ("success", "duration", "errors", "retries")]
-    result = call("what-if", *words, "--project", sample)
+    result = call("changes", *words, "--project", sample)
     assert (result.code, result.out) == (2, "")
     assert "retries_weight cannot all be 0" in result.err
 
 
 def test_criteria_weigh_something_else_under_other_thresholds(sample: Path, call: Call) -> None:
     for result in ("--success", "--failure", "--failure"):
-        call("record", "bd-1", "--criterion", "own_check", result, "--project", sample)
-    answer = call("what-if", "max_harmful_ratio=90%", "--json", "--project", sample)
+        call("loop", "record", "bd-1", "--criterion", "own_check", result, "--project", sample)
+    answer = call("changes", "max_harmful_ratio=90%", "--json", "--project", sample)
     (found,) = [one for one in answer.document["criteria"] if one["criterion"] == "own_check"]
     assert (found["deprecated_before"], found["effective_weight_before"]) == (True, 0.0)
     assert (found["deprecated"], round(found["effective_weight"], 2)) == (False, 0.33)
-    assert "own_check" in call("what-if", "max_harmful_ratio=90%", "--project", sample).out
+    assert "own_check" in call("changes", "max_harmful_ratio=90%", "--project", sample).out

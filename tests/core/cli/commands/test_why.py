@@ -9,15 +9,15 @@ from tests.core.cli.conftest import Call
 
 
 def test_it_prints_who_decided_and_every_rule(sample: Path, call: Call) -> None:
-    out = call("why", "pat-error-deadlock-retry-005", "--project", sample).out
+    out = call("pattern", "show", "pat-error-deadlock-retry-005", "--why", "--project", sample).out
     assert out.startswith("pat-error-deadlock-retry-005\nProven, because dana promoted it on ")
     assert "  decides\n" in out
 
 
 def test_the_text_shows_the_weight_of_each_part(sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
-    document = call("why", pattern_id, "--json", "--project", sample).document
-    out = call("why", pattern_id, "--project", sample).out
+    document = call("pattern", "show", pattern_id, "--why", "--json", "--project", sample).document
+    out = call("pattern", "show", pattern_id, "--why", "--project", sample).out
     assert out.count("  decides\n") == sum(rule["fired"] for rule in document["rules"]) > 0
     for event in document["events"]:
         assert f"{event['raw']:.2f} → {event['today']:.2f}" in out
@@ -28,8 +28,8 @@ def test_the_text_shows_the_weight_of_each_part(sample: Path, call: Call) -> Non
 
 
 def test_the_parts_of_the_json_agree(sample: Path, call: Call) -> None:
-    for pattern in call("patterns", "list", "--json", "--project", sample).document["patterns"][:12]:
-        document = call("why", pattern["id"], "--json", "--project", sample).document
+    for pattern in call("pattern", "list", "--json", "--project", sample).document["patterns"][:12]:
+        document = call("pattern", "show", pattern["id"], "--why", "--json", "--project", sample).document
         for word, success in (("helpful", True), ("harmful", False)):
             today = [event["today"] for event in document["events"] if event["success"] is success]
             assert sum(today) == pytest.approx(document[word], abs=1e-4)
@@ -48,15 +48,15 @@ def test_the_parts_of_the_json_agree(sample: Path, call: Call) -> None:
 def test_long_evidence_is_cut_in_the_text_alone(sample: Path, call: Call) -> None:
     pattern_id = "pat-error-null-check-015"
     for number in range(25):
-        call("record", f"bd-{number}", pattern_id, "--success", "--project", sample)
-    known = len(call("why", pattern_id, "--json", "--project", sample).document["events"])
-    out = call("why", pattern_id, "--project", sample).out
+        call("loop", "record", f"bd-{number}", pattern_id, "--success", "--project", sample)
+    known = len(call("pattern", "show", pattern_id, "--why", "--json", "--project", sample).document["events"])
+    out = call("pattern", "show", pattern_id, "--why", "--project", sample).out
     assert out.count(" → ") == 1 + 20
     assert f"and {known - 20} more observation" in out
 
 
 def test_json_has_numbers_for_every_test(sample: Path, call: Call) -> None:
-    document = call("why", "pat-error-deadlock-retry-005", "--json", "--project", sample).document
+    document = call("pattern", "show", "pat-error-deadlock-retry-005", "--why", "--json", "--project", sample).document
     assert (document["state"], document["decided_by"]) == ("proven", "human decision")
     assert (document["pin"]["by"], document["contradicted"]) == ("dana", True)
     tested = [rule for rule in document["rules"] if rule["holds"] is not None and rule["value"] is not None]

@@ -141,7 +141,7 @@ def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str
 
 
 def test_on_a_terminal_texts_are_shortened_first_and_ids_last(upstream: Path) -> None:
-    loops = ["loops", "--project", str(upstream)]
+    loops = ["loop", "list", "--project", str(upstream)]
     wide = on_a_terminal(loops, 140, NO_COLOR="1")
     assert all(len(line) <= 140 for line in wide)
     assert any("…" in line for line in wide)
@@ -166,7 +166,7 @@ def test_a_pipe_gets_every_value_in_full_on_one_line(
 
 
 def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None:
-    args = ["loops", "--project", str(upstream)]
+    args = ["loop", "list", "--project", str(upstream)]
     assert any("\x1b[31mfailed\x1b[0m" in line for line in on_a_terminal(args, 200))
     for wish in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert not any("\x1b" in line for line in on_a_terminal(args, 200, **wish))
@@ -175,25 +175,25 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None
 TABLES = (
     "loop list",
     "pattern list",
-    "pattern duplicates --threshold 0.3",
+    "pattern merge --threshold 0.3",
     "pattern prune --dry-run --max-age-days 1",
-    "pattern archived",
-    "reflection list",
-    "reflection list --recurring",
-    "review list",
-    "review suspicious",
+    "pattern list --archived",
+    "lesson --reflections",
+    "lesson --recurring",
+    "review",
+    "review --suspicious",
     "log",
     "loop score",
-    "what-if",
-    "what-if maturity.half_life_days=30",
+    "changes --thresholds",
+    "changes maturity.half_life_days=30",
     "changes --since 30d",
     "task list",
     "search types",
     "debug list",
-    "debug escalations",
-    "debug causes",
-    "debug templates type_mismatch --min-effectiveness 0",
-    "debug archive-expired --dry-run",
+    "debug list --escalated",
+    "debug list --causes",
+    "debug list --templates type_mismatch --min-effectiveness 0",
+    "debug archive --dry-run",
 )
 
 

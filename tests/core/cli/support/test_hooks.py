@@ -21,11 +21,11 @@ Hook = Callable[..., Result]
 
 @pytest.fixture
 def hook(call: Call) -> Iterator[Hook]:
-    """Call `inject --hook FORM`, or another command, with an event on stdin."""
+    """Call `loop inject --hook FORM`, or another command, with an event on stdin."""
     stdin = os.dup(0)
 
     def hook_here(
-        event: object, form: str = "claude-code", *args: str | Path, command: tuple[str, ...] = ("inject",)
+        event: object, form: str = "claude-code", *args: str | Path, command: tuple[str, ...] = ("loop", "inject")
     ) -> Result:
         reader, writer = os.pipe()
         os.write(writer, event if isinstance(event, bytes) else json.dumps(event).encode())
@@ -49,7 +49,7 @@ def test_a_prompt_gets_the_context_of_its_task(examples: Path, hook: Hook, call:
     assert answer.document == {
         "hookSpecificOutput": {
             "hookEventName": "UserPromptSubmit",
-            "additionalContext": call("inject", "--task", TASK, "--project", examples).out,
+            "additionalContext": call("loop", "inject", "--task", TASK, "--project", examples).out,
         }
     }
     assert (answer.code, answer.err) == (0, "")
@@ -208,6 +208,6 @@ def test_a_stdin_that_stays_open_and_silent_is_given_up(
     monkeypatch.setattr(event_input, "_TIMEOUT_SECONDS", 0.05)
     reader, writer = os.pipe()
     os.dup2(reader, 0)
-    assert call("inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(BLOCK)
+    assert call("loop", "inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(BLOCK)
     os.close(reader)
     os.close(writer)

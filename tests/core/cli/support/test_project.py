@@ -27,37 +27,39 @@ def configured(sample: Path) -> Path:
 
 
 def test_patterns_are_judged_and_injected_by_the_settings_of_the_project(configured: Path, call: Call) -> None:
-    document = call("patterns", "list", "--json", "--project", configured).document
+    document = call("pattern", "list", "--json", "--project", configured).document
     states = {pattern["id"]: pattern["state"] for pattern in document["patterns"]}
-    replayed = call("what-if", "min_helpful=5", "max_harmful=.15", "--json", "--project", configured).document
+    replayed = call("changes", "min_helpful=5", "max_harmful=.15", "--json", "--project", configured).document
     turned = {turn["id"]: turn["before"] for turn in replayed["turns"]}
     assert turned
     assert turned.items() <= states.items()
-    injected = call("inject", "--task", "Fix TypeScript type errors", "--json", "--project", configured).document
+    injected = call(
+        "loop", "inject", "--task", "Fix TypeScript type errors", "--json", "--project", configured
+    ).document
     assert len(injected["patterns"]) == 1
 
 
 def test_loops_are_scored_by_the_settings_of_the_project(configured: Path, call: Call) -> None:
-    loops = call("loops", "--json", "--project", configured).document["loops"]
+    loops = call("loop", "list", "--json", "--project", configured).document["loops"]
     verdicts = {loop["outcome"]["verdict"] for loop in loops if loop["outcome"] and loop["outcome"]["raw"] < 1}
     assert verdicts == {"harmful"}
 
 
 def test_thresholds_are_listed_as_they_hold_in_the_project(configured: Path, call: Call) -> None:
     def value(*project: str | Path) -> float:
-        listed = call("what-if", "--json", *project).document["thresholds"]
+        listed = call("changes", "--thresholds", "--json", *project).document["thresholds"]
         return float(next(known["value"] for known in listed if known["name"] == "maturity.min_helpful"))
 
     assert value("--project", configured) == 1
     assert value() == 5
-    assert call("what-if", "--project", configured / "nowhere").code == 1
+    assert call("changes", "--thresholds", "--project", configured / "nowhere").code == 1
 
 
 def test_the_decider_comes_from_option_environment_settings_or_system(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def signed(*by: str) -> str:
-        document = call("note", "pat-error-null-check-015", "x", "--json", *by, "--project", sample).document
+        document = call("pattern", "note", "pat-error-null-check-015", "x", "--json", *by, "--project", sample).document
         return str(document["decision"]["by"])
 
     settings = "ralph:\n  cross_loop_learning:\n    curation:\n      actor: {}\n"
