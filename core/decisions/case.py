@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -21,6 +22,11 @@ DECIDED_TEXT: Final = "seen_text"
 """Key in `after` of a decision: the keys of the record that held the text when the decision was made."""
 MAX_TEXT: Final = 10_000  # Maximum length of a reason, note or rewritten text, in characters.
 Progress = Callable[[int, int], None]  # Called with (patterns done, patterns in all).
+
+
+def make_id(at: datetime) -> str:
+    """Return a new ID of an act, a decision or a proposal; IDs sort by time."""
+    return f"{at:%Y%m%dT%H%M%S}{at.microsecond // 1000:03d}-{secrets.token_hex(4)}"
 
 
 def clean(text: str, what: str) -> str:

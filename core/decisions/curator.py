@@ -6,7 +6,6 @@ log. Then the pattern files are updated; the next process does that after a cras
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.decisions import commands, record_changes, rules, undo
 from core.decisions.apply import apply_pending
-from core.decisions.case import Case, Decided, Draft, Progress, Refusal, change, clean
+from core.decisions.case import Case, Decided, Draft, Progress, Refusal, change, clean, make_id
 from core.decisions.commands import Command, PatternCommand, Promote
 from core.decisions.conflicts import ExpectedState, check_decisions, check_newest, check_texts
 from core.decisions.pattern_registry import UnitOfWork
@@ -102,7 +101,7 @@ class Transaction:
         self.refused: list[Refusal] = []
         self._curator = curator
         self._known = known
-        self._act = f"{self.at:%Y%m%dT%H%M%S}{self.at.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+        self._act = make_id(self.at)
         self._drafts: dict[str, Draft] = {}
 
     @property

@@ -5,7 +5,6 @@ A command is stored as plain values (docs/file-formats.md#proposals).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,7 +16,7 @@ from core.base.errors import AlreadyDone, BadInput, Proposed, Refused
 from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.decisions import commands, undo
-from core.decisions.case import clean
+from core.decisions.case import clean, make_id
 from core.decisions.commands import Command, PatternCommand
 from core.decisions.rules import check_allowed
 from core.records.decisions import VERBS, ProposedDecision, Verb
@@ -118,7 +117,7 @@ def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, n
         raise Refused(f"{plural(len(waiting), 'proposal')} wait for a person in Review; no more are taken")
     ledger.propose(
         ProposedDecision(
-            id=f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}",
+            id=make_id(now),
             at=now,
             by=by,
             verb=subject.verb.value,

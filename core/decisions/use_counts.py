@@ -212,7 +212,7 @@ class _Writer:
         if record is None or pattern is None:
             return CountResult(pattern_id=pattern_id, file=file, problem=f"its record is no longer in {file}")
         before = document.text_at(record.path)
-        uses = [use for use in self._board.observations_of_record(pattern) if use.kind != "injected"]
+        uses = [use for use in self._board.inputs.observations(pattern) if use.kind != "injected"]
         dates = [use.at for use in uses if use.at is not None and use.at <= self._now]
         newest = iso(max([*dates, pattern.last_used] if pattern.last_used else dates, default=None))
         after = replace(pattern, last_used=parse_time(newest))

@@ -174,7 +174,7 @@ def update_scores(
     places = ((find_place(before.reader, id), find_place(writer, id)) for id in delta.patterns)
     removed = [old for old, new in places if old is not None and old != new]
     _write(writer, msgspec.structs.replace(state, scripts=part.used_scripts), part, removed)
-    return part.changed_work
+    return part.inputs.changed_work
 
 
 def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:

@@ -299,7 +299,7 @@ class Texts:
 
     def suppose(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
         """Return the texts of a dry run, which changes no other records than patterns; `board` has its scores."""
-        return SupposedTexts(self, snapshot, delta.patterns, board, board.changed_work)
+        return SupposedTexts(self, snapshot, delta.patterns, board, board.inputs.changed_work)
 
     def prepare(self) -> None:
         """Open what the first context needs."""
@@ -344,7 +344,7 @@ class SupposedTexts(Texts):
         return suppose_past_tasks(self._base.past_tasks, self.reader, self.snapshot, self._board, self._changed_work)
 
     def suppose(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
-        before, after = self._changed_work, board.changed_work
+        before, after = self._changed_work, board.inputs.changed_work
         changed_work = None if before is None or after is None else before | after
         return SupposedTexts(self._base, snapshot, self._changed | delta.patterns, board, changed_work)
 

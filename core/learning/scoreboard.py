@@ -7,7 +7,7 @@ gives the sum at any other time, however many events there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,7 +21,7 @@ from core.base.formatting import shorten_id
 from core.base.scanning.normalization import find_common_scripts
 from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
 from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
-from core.learning.evidence import LOOP, LoopPatterns, claimed_rate
+from core.learning.evidence import LOOP, claimed_rate
 from core.learning.evidence_inputs import (
     EvidenceInputs,
     IgnoredReport,
@@ -566,10 +566,6 @@ class Scoreboard:
         """Return the sums of the team's other projects on one pattern; None without any."""
         return find_team_sums(self._inputs.snapshot, self._pattern(pattern_id))
 
-    def observations_of_record(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence that a pattern would have with another record."""
-        return self._inputs.observations(pattern)
-
     def ignored_reports(self, pattern_id: str) -> tuple[IgnoredReport, ...]:
         """Return the harmful reports on one pattern that are held or revoked."""
         return self._inputs.ignored_reports(pattern_id)
@@ -587,10 +583,6 @@ class Scoreboard:
     def outcome(self, work_id: str) -> tuple[OutcomeSignals, Outcome] | None:
         """Return the signals and the score of a finished loop or attempt, or None."""
         return score_signals(self._inputs.signals(work_id), self.now, self.settings.learning)
-
-    def loop_of_work(self, work_id: str) -> str:
-        """Return the ID of the loop that a loop ID, alias, task or attempt belongs to; "" if it is unknown."""
-        return self._inputs.names.loop_of_work(work_id)
 
     def results(self, pattern_id: str) -> tuple[int, int]:
         """Return successes and failures of a pattern; zeros for an unknown one."""
@@ -617,25 +609,9 @@ class Scoreboard:
         """Return whether agents get the pattern's text as guidance, because a person approved exactly this text."""
         return self._curation.approves_as_guidance(pattern_id, self._patterns[pattern_id].content_hash)
 
-    def loop_patterns(self, loop_id: str) -> LoopPatterns:
-        return self._inputs.loop_patterns(loop_id)
-
     def verdicts(self, pattern_id: str) -> list[WorkVerdict]:
         """Return for all work that was given a pattern whether it followed it, oldest first."""
         return self._inputs.verdicts(self._pattern(pattern_id))
-
-    def has_ignored_reports(self, loop_id: str) -> bool:
-        """Return whether some harmful reports of a loop do not count."""
-        return loop_id in self._inputs.ignored
-
-    @property
-    def changed_work(self) -> frozenset[str] | None:
-        """Loops and attempts whose uses the last update may have changed; None if any may."""
-        return self._inputs.changed_work
-
-    def finished(self) -> Iterator[str]:
-        """Yield the IDs of all loops and attempts that have an `outcome`."""
-        return self._inputs.finished()
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
         """Compare the counts of the record with the evidence."""

@@ -184,7 +184,7 @@ def _finding(message: str) -> Finding:
 def _observer(snapshot: Snapshot, then: RewoundPatterns, view: ProjectState) -> _Observe:
     """Return a function that returns the evidence of a (possibly rewound) pattern."""
     if snapshot.events is view.snapshot.events and not then.counted_until and then.patterns == view.snapshot.patterns:
-        return view.board.observations_of_record
+        return view.board.inputs.observations
 
     def is_restored(event: Event) -> bool:
         """Whether an event is not newer than the counts that were restored."""

@@ -53,7 +53,7 @@ class ScoredWork(Struct, frozen=True, kw_only=True):
 
 def find_scored_work(state: ProjectState, work_ids: Iterable[str] | None = None) -> tuple[ScoredWork, ...]:
     """Return the finished loops and attempts of these (None: of all), newest first."""
-    wanted = list(state.board.finished() if work_ids is None else dict.fromkeys(work_ids))
+    wanted = list(state.board.inputs.finished() if work_ids is None else dict.fromkeys(work_ids))
     uses = find_pattern_uses(state, wanted)
     found = []
     for work_id in wanted:

@@ -158,9 +158,9 @@ class PastTasks:
 
 def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:
     """Return the patterns that worked in a loop; none for a suspicious number."""
-    if board.has_ignored_reports(loop_id):
+    if loop_id in board.inputs.ignored:
         return ()
-    uses = board.loop_patterns(loop_id).uses
+    uses = board.inputs.loop_patterns(loop_id).uses
     found = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
     return found if len(found) <= board.settings.learning.max_marks else ()
 

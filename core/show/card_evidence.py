@@ -98,7 +98,7 @@ def work_title(view: ProjectState, work_id: str) -> str:
     snapshot = view.snapshot
     attempt = snapshot.attempts.get(work_id)
     task = snapshot.tasks.get(attempt.task_id if attempt is not None else work_id)
-    loop = snapshot.loops.get(work_id) or snapshot.loops.get(view.board.loop_of_work(work_id))
+    loop = snapshot.loops.get(work_id) or snapshot.loops.get(view.board.inputs.names.loop_of_work(work_id))
     text = task.description if task is not None and task.description else loop.task if loop is not None else ""
     return visible_line(text, 100)
 
@@ -116,7 +116,7 @@ def evidence_loops(view: ProjectState, item: ReviewItem) -> list[str]:
     """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
     if item.group is not None:
         return []
-    return [id for id in dict.fromkeys(map(view.board.loop_of_work, _sources(view, item))) if id]
+    return [id for id in dict.fromkeys(map(view.board.inputs.names.loop_of_work, _sources(view, item))) if id]
 
 
 def evidence_attempt(view: ProjectState, item: ReviewItem) -> str:

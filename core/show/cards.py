@@ -272,7 +272,7 @@ def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator[Block]:
     """Name the run of a check that failed with the error of a pattern, and the next one that passed."""
-    works = dict.fromkeys((*found.works_of(state, source), state.board.loop_of_work(source)))
+    works = dict.fromkeys((*found.works_of(state, source), state.board.inputs.names.loop_of_work(source)))
     sessions = (session for work in works for session in state.inputs.names.sessions_of(work))
     for session in sessions if source else ():
         failed = next((run for run in session.executions if _has_error(run, pattern)), None)

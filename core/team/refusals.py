@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,6 +13,7 @@ from core.base.formatting import format_age, format_day, shorten_id
 from core.base.text import visible_line
 from core.decisions import undo
 from core.decisions.apply import apply_pending
+from core.decisions.case import make_id
 from core.decisions.conflicts import conflict_keys, conflict_text
 from core.decisions.decision_text import about_text, subject_text, verb_text
 from core.decisions.undo import ALONE, affected_ids
@@ -164,7 +164,7 @@ def redo_accepted(
 def _make_turns(turns: Iterable[tuple[Verb, Decision, str]], now: datetime) -> tuple[Decision, ...]:
     """Make undo and redo of decisions, each with its reason."""
     now = now.astimezone(UTC)
-    act = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
+    act = make_id(now)
     found = []
     for number, (verb, subject, why) in enumerate(turns, 1):
         draft = undo.reversal(verb, subject, SYNC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 from core.base.paths import is_safe_id
 from core.base.text import visible_line
 from core.decisions.apply import apply_pending
+from core.decisions.case import make_id
 from core.decisions.merge import text_hash
 from core.decisions.pattern_registry import Registry, UnitOfWork
 from core.decisions.record_changes import Changes, with_id
@@ -325,7 +325,7 @@ class Texts:
     def _lost_text(self, row: SpacePattern) -> Decision:
         text = f"Replaced the text of the team, by {row.changed_by}, which was: {row.record or ''}"
         return Decision(
-            id=self._new_id(),
+            id=make_id(self._project.now()),
             at=self._project.now(),
             by=self._project.by,
             verb=Verb.NOTE,
@@ -340,12 +340,15 @@ class Texts:
         fields = dict(effects or {})
         at = self._project.now()
         return Decision(
-            id=self._new_id(), at=at, by=SYNC, verb=Verb.EXTRACT, subject=subject, reason=reason, after=after, **fields
+            id=make_id(self._project.now()),
+            at=at,
+            by=SYNC,
+            verb=Verb.EXTRACT,
+            subject=subject,
+            reason=reason,
+            after=after,
+            **fields,
         )
-
-    def _new_id(self) -> str:
-        now = self._project.now()
-        return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03d}-{secrets.token_hex(4)}"
 
     def _append(self, *decisions: Decision) -> None:
         if decisions:

@@ -51,7 +51,7 @@ async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: 
         decision = user.app.view.snapshot.decisions[-1]
         asked = {item.subject for item in user.app.view.queue}
         assert set(decision.after["hashes"]) <= asked, "what is new waits for a person"
-        assert user.app.view.board.loop_patterns(key).extracted
+        assert user.app.view.board.inputs.loop_patterns(key).extracted
 
 
 @pytest.mark.parametrize(("settings", "readonly"), [(OFF, False), (None, True)], ids=["off", "readonly"])

@@ -249,8 +249,8 @@ def check(board: Scoreboard, snapshot: Snapshot, now: datetime, settings: Settin
     fresh = Scoreboard.build(snapshot, now, settings)
     same(board, fresh)
     assert board.bursts == fresh.bursts
-    assert set(board.finished()) == set(fresh.finished())
-    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in snapshot.loops)
+    assert set(board.inputs.finished()) == set(fresh.inputs.finished())
+    assert all(board.inputs.loop_patterns(id) == fresh.inputs.loop_patterns(id) for id in snapshot.loops)
     assert np.array_equal(np.sort(board.interval[0]), np.sort(fresh.interval[0]))
 
 

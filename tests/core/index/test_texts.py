@@ -79,7 +79,7 @@ class Indexed:
         with self.database.transaction() as connection:
             writer = Reader(connection, {})
             self._write_records(writer)
-            update_texts(before, self._view(writer), delta, self.board, self.board.changed_work)
+            update_texts(before, self._view(writer), delta, self.board, self.board.inputs.changed_work)
         before.reader.connection.close()
 
     def _view(self, reader: Reader) -> IndexedSnapshot:

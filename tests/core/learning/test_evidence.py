@@ -481,7 +481,7 @@ SAMPLE_ID = make_pattern().id
 
 def found(loop: Loop, *events: Event, **fields: object) -> LoopPatterns:
     snapshot = replace(Snapshot(patterns={SAMPLE_ID: make_pattern()}, loops={loop.id: loop}, events=events), **fields)  # type: ignore[arg-type]
-    return Scoreboard.build(snapshot, NOW, SETTINGS).loop_patterns(loop.id)
+    return Scoreboard.build(snapshot, NOW, SETTINGS).inputs.loop_patterns(loop.id)
 
 
 def results(patterns: LoopPatterns) -> list[tuple[str, str, bool | None]]:
@@ -550,13 +550,13 @@ def test_a_new_event_updates_the_board() -> None:
     )
     board = Scoreboard.build(before, NOW, SETTINGS)
     after = replace(before, events=(*before.events, make_event(2, "extracted", NOW, loop_id="x", pattern_id=OTHER)))
-    updated = board.updated(after, Delta(events=True), NOW).loop_patterns("x")
+    updated = board.updated(after, Delta(events=True), NOW).inputs.loop_patterns("x")
     assert updated.injected_ids == [SAMPLE_ID]
     assert [one.pattern_id for one in updated.extracted] == [OTHER]
 
 
 def test_an_unknown_loop_has_no_patterns() -> None:
-    assert Scoreboard.build(Snapshot(), NOW, SETTINGS).loop_patterns("x") == LoopPatterns()
+    assert Scoreboard.build(Snapshot(), NOW, SETTINGS).inputs.loop_patterns("x") == LoopPatterns()
 
 
 def test_lessons_that_the_experiment_held_out_are_those_of_the_loop_and_not_given() -> None:
@@ -655,13 +655,13 @@ def test_the_work_of_an_agents_session_is_scored_once_as_the_attempts_of_its_tas
     applied = (make_event(1, "applied", NOW, loop_id="task.1"),)
     alone = Snapshot(patterns={pattern.id: pattern}, loops={session.id: session}, events=applied)
     recorded = replace(alone, tasks={"task": Task(id="task", loop_id="claude:s1")}, attempts={attempt.id: attempt})
-    assert list(Scoreboard.build(alone, NOW, SETTINGS).finished()) == ["claude:s1"]
+    assert list(Scoreboard.build(alone, NOW, SETTINGS).inputs.finished()) == ["claude:s1"]
     board = Scoreboard.build(recorded, NOW, SETTINGS)
-    assert list(board.finished()) == ["task.1"]
+    assert list(board.inputs.finished()) == ["task.1"]
     assert [(use.loop_id, use.success) for use in board.observations(pattern.id)] == [("task.1", True)]
     joined = msgspec.structs.replace(session, id="ralph:1", runner="ralph", aliases=("claude:s1",))
     board = Scoreboard.build(replace(recorded, loops={joined.id: joined}), NOW, SETTINGS)
-    assert list(board.finished()) == ["ralph:1", "task.1"]
+    assert list(board.inputs.finished()) == ["ralph:1", "task.1"]
 
 
 def test_the_loop_of_a_work_is_found_by_its_task_and_attempt() -> None:

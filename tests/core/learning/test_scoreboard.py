@@ -291,8 +291,8 @@ def test_updated_equals_a_new_board(before: Snapshot, new: Snapshot, known: int,
     fresh = Scoreboard.build(new, now, SUSPICIOUS)
     same(board, fresh)
     assert board.bursts == fresh.bursts
-    assert set(board.finished()) == set(fresh.finished())
-    assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in new.loops)
+    assert set(board.inputs.finished()) == set(fresh.inputs.finished())
+    assert all(board.inputs.loop_patterns(id) == fresh.inputs.loop_patterns(id) for id in new.loops)
     later = now + timedelta(days=3)
     same(board.rescored(later), Scoreboard.build(new, later, SUSPICIOUS))
 
@@ -316,9 +316,9 @@ def test_updates_from_a_growing_log_equal_a_new_board(
         fresh = Scoreboard.build(replace(after, events=tuple(after.events)), NOW, SUSPICIOUS)
         same(board, fresh)
         assert board.bursts == fresh.bursts
-        assert set(board.finished()) == set(fresh.finished())
-        assert all(board.loop_patterns(id) == fresh.loop_patterns(id) for id in after.loops)
-        changed = board.changed_work
+        assert set(board.inputs.finished()) == set(fresh.inputs.finished())
+        assert all(board.inputs.loop_patterns(id) == fresh.inputs.loop_patterns(id) for id in after.loops)
+        changed = board.inputs.changed_work
         if changed is not None:  # what worked in other loops is the same
             others = after.loops.keys() - changed
             assert all(find_worked(id, board) == find_worked(id, earlier) for id in others)

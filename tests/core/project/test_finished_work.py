@@ -43,7 +43,7 @@ def uses(view: ProjectState, work_id: str) -> list[tuple[str, bool | None, bool]
 
 def test_finished_work_is_listed_once_newest_first(open_project: Project) -> None:
     found = find_scored_work(open_project.view)
-    assert sorted(one.work_id for one in found) == sorted(open_project.view.board.finished())
+    assert sorted(one.work_id for one in found) == sorted(open_project.view.board.inputs.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
 

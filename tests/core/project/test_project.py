@@ -23,7 +23,6 @@ from core.decisions.commands import (
     Promote,
     Quarantine,
     Redo,
-    RejectInversion,
     Release,
     Reset,
     Snooze,
@@ -183,14 +182,6 @@ def test_a_decision_reads_the_newest_files_first(open_project: Project, paths: P
     assert state(open_project, PLAIN) is Maturity.DEPRECATED
 
 
-def test_reset_lets_the_evidence_decide_again(open_project: Project) -> None:
-    computed = open_project.view.assessment(CONTRADICTED).computed
-    assert state(open_project, CONTRADICTED) is not computed
-    open_project.decide(Reset(CONTRADICTED))
-    assert state(open_project, CONTRADICTED) is computed
-    assert ("contradicted", CONTRADICTED) not in {(item.kind, item.subject) for item in open_project.view.queue}
-
-
 def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(open_project: Project) -> None:
     subject = due(open_project.view)
     decided = open_project.decide(AcceptInversion(subject, text="AVOID: this, in my words"))
@@ -204,12 +195,6 @@ def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(open_project: P
     assert subject in {item.subject for item in open_project.view.queue}
     open_project.decide(Redo())
     assert anti.id in open_project.view.snapshot.patterns
-
-
-def test_a_rejected_inversion_leaves_the_queue(open_project: Project) -> None:
-    subject = due(open_project.view)
-    open_project.decide(RejectInversion(subject))
-    assert subject not in {item.subject for item in open_project.view.queue}
 
 
 def test_snoozed_question_returns_at_its_time(open_project: Project, clock: Clock) -> None:
@@ -244,27 +229,6 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
     clock.now += timedelta(seconds=30)
     open_project.apply([paths.ralph / "notes.txt"])
     assert len(built) == 1
-
-
-def test_undo_and_redo_cover_the_whole_log(open_project: Project) -> None:
-    before = state(open_project, PLAIN)
-    open_project.decide(Deprecate(PLAIN, reason="one"))
-    open_project.decide(Note(PLAIN, text="two"))
-    assert open_project.decide(Undo()).decision.verb is Verb.UNDO
-    assert open_project.view.snapshot.curation.notes.get(PLAIN, ()) == ()
-    assert state(open_project, PLAIN) is Maturity.DEPRECATED
-    open_project.decide(Undo())
-    assert state(open_project, PLAIN) is before
-    open_project.decide(Redo())
-    assert state(open_project, PLAIN) is Maturity.DEPRECATED
-
-
-def test_time_alone_changes_the_scores(open_project: Project, clock: Clock) -> None:
-    helpful = open_project.view.assessment(PLAIN).helpful
-    clock.now += timedelta(days=90)
-    view, _delta = open_project.refresh()
-    assert view.assessment(PLAIN).helpful == pytest.approx(helpful / 2, rel=0.01)
-    assert view.now > START + timedelta(days=89)
 
 
 def test_the_preview_is_what_a_loop_gets(open_project: Project) -> None:

@@ -110,7 +110,7 @@ def plain_state(state: ProjectState) -> dict[str, Any]:
     found["evidence"] = {id: plain(board.observations(id)) for id in snapshot.patterns}
     found["conflicts"] = {id: plain(board.reconcile(id)) for id in snapshot.patterns}
     found["outcomes"] = {id: plain(state.outcome(id)) for id in (*snapshot.loops, *snapshot.attempts)}
-    found["loop_patterns"] = {id: plain(board.loop_patterns(id)) for id in snapshot.loops}
+    found["loop_patterns"] = {id: plain(board.inputs.loop_patterns(id)) for id in snapshot.loops}
     found["bursts"] = plain(board.bursts)
     # An offer is kept although files change that only the details of its loop contain.
     asked = [item for item in state.queue if item.kind != OFFER]

@@ -201,7 +201,7 @@ def test_a_session_is_a_loop_with_the_patterns_and_the_outcome_of_its_own_attemp
     assert [attempt.id for attempt in view.attempts_of(second)] == ["task-001.2"]
     outcome = view.outcome(first.id)
     assert outcome is not None and outcome[0].success
-    assert not {"claude:s1", "claude:s2"} & set(view.board.finished()), "the attempts are scored"
+    assert not {"claude:s1", "claude:s2"} & set(view.board.inputs.finished()), "the attempts are scored"
 
 
 def test_a_session_takes_no_task_that_another_one_works_on(agent: SimulatedAgent) -> None:
