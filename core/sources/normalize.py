@@ -23,7 +23,6 @@ MAX_ITERATIONS: Final = ("maxIterations", "max_iterations")
 STARTED: Final = ("startTime", "started_at", "start_time", "startedAt", "startTimeMs", "startTimestamp")
 UPDATED: Final = ("lastUpdate", "last_updated", "updated_at", "updatedAt")
 ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimestamp")
-
 _T = TypeVar("_T")
 
 

@@ -31,7 +31,6 @@ TYPE_WORDS: Final = {
 }
 """Pattern type by the first word of a `type` value, a file name or the key of a list."""
 _decoder: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw])
-
 _REGISTRY: Final = "pattern_registry"
 _PLAIN: Final = "patterns"
 LIST_OF: Final = {

@@ -29,7 +29,6 @@ from core.sources.record_kinds import DEBUG_SESSIONS, ESCALATION, kind_of, scan_
 PATH = ".aiwg/ralph/shared/curation/escalations/s.json"
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 SAVED = {"session_id": "s", "preserved_at": "2026-11-22T12:00:00Z", "by": "ada", "reason": "why", "session": {}}
-
 FILE = ".aiwg/ralph/debug-memory/sessions/session-1.yaml"
 
 EXAMPLE = b"""

@@ -538,8 +538,6 @@ def decide(number: int, verb: Verb, subject: str = "p", **after: Any) -> Decisio
 
 
 PROMOTE = decide(1, Verb.PROMOTE, content_hash="v1", successes=4, failures=1)
-
-
 DEPRECATE = decide(2, Verb.DEPRECATE, content_hash="v2")
 
 

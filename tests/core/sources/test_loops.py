@@ -301,8 +301,6 @@ def test_errors_of_test_results_and_plain_messages_are_failures(iteration: dict[
 
 
 HOME = ".aiwg/ralph/loops/a"
-
-
 OWN_STATE = f"{HOME}/state.json"
 
 

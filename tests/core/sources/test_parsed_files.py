@@ -26,17 +26,9 @@ from core.sources.patterns import read_patterns
 from core.sources.record_kinds import kind_of
 
 AT = "2026-11-20T10:00:00Z"
-
-
 PATTERNS = ".aiwg/ralph/shared/patterns/error-patterns.json"
-
-
 TASK = ".aiwg/ralph/tasks/task-001"
-
-
 LOOPS = [{"loop_id": "ralph-a", "timestamp": AT}]
-
-
 COMMON = {"last_used": AT, "first_discovered": AT, "tags": ["a"], "related_patterns": ["x"], "aliases": ["y"]}
 
 
@@ -355,17 +347,9 @@ def test_the_number_of_findings_of_a_file_is_limited() -> None:
 
 
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
-
-
 ERROR = RECORDS["error pattern"][2]
-
-
 SUCCESS = RECORDS["success pattern"][2]
-
-
 NEW = {**ERROR, "pattern_id": "pat-error-new-001"}
-
-
 UMLAUT = {**ERROR, "tags": ["größe", "naïve", "café"]}
 
 

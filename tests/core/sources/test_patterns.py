@@ -21,23 +21,11 @@ from core.sources.pattern_text import empty_file, find, insert, merge_records, r
 from core.sources.patterns import ArchivedPattern, PatternFile, read_archives, read_patterns
 
 SHARED = Path(__file__).parents[2] / "trees/spec-examples/.aiwg/ralph/shared/patterns"
-
-
 FILE = ".aiwg/ralph/shared/patterns/error-patterns.json"
-
-
 ERROR = {"pattern_id": "pat-error-null-check-001", "error_signature": {"error_pattern": "of null"}}
-
-
 ANTI = {"pattern_id": "pat-anti-hurry-001", "approach_description": "Hurry", "failure_rate": 0.5}
-
-
 SUCCESS = {"pattern_id": "pat-success-tests-first-001", "approach": {"description": "Tests first"}}
-
-
 TEMPLATE = {"template_id": "tmpl-guard-001", "template_code": "if (!x) return", "language": "typescript"}
-
-
 ALL: list[dict[str, Any]] = [ERROR, SUCCESS, ANTI, TEMPLATE]
 
 
@@ -383,11 +371,7 @@ def test_hostile_archives_are_read_safely(tmp_path: Path) -> None:
 
 
 A = {"pattern_id": "pat-error-a-001", "usage_count": 1}
-
-
 B = {"pattern_id": "pat-error-b-001", "usage_count": 1}
-
-
 NEW = {"pattern_id": "pat-error-new-001"}
 
 

@@ -31,26 +31,12 @@ from core.sources.reflections import (
 )
 
 MTIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
 AT = datetime(2026, 4, 30, 10, tzinfo=UTC)
-
-
 UUID = "f314cacf-fe09-49ac-91ed-56d8d456ffcb"
-
-
 STATE = ".aiwg/ralph/loops/a/state.json"
-
-
 MANAGED = ".aiwg/ralph/loops/a/reflections/reflection-2.json"
-
-
 ANALYTICS = ".aiwg/ralph/analytics/a.json"
-
-
 TASK = ".aiwg/ralph/memory/tasks/t.json"
-
-
 UNNAMED = ".aiwg/ralph-external/reflections/reflection-2.json"
 
 

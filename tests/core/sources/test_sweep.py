@@ -48,8 +48,6 @@ from core.sources.record_kinds import (
 )
 
 TREES = Path(__file__).parents[2] / "trees"
-
-
 LOOP = ".aiwg/ralph/loops/ralph-a-00000001"
 
 

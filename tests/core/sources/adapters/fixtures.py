@@ -178,8 +178,6 @@ ANY_JSON: Final = st.recursive(
     max_leaves=6,
 )
 REPLACEMENTS: Final = ("nothing", "folder", "fifo", "link outside", "link to itself", "dangling link", "unreadable")
-
-
 MAX_LESSON: Final = 4_000  # characters
 
 

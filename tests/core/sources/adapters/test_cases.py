@@ -23,8 +23,6 @@ from tests.e2e import play_frankbria, play_guardrails, play_open_ralph, play_ral
 from tests.e2e.play_runner import Steps
 
 ADAPTERS = {adapter.name: adapter for adapter in own_adapters()}
-
-
 CASES = sorted(f"{case.parent.name}/{case.name}" for case in DATA.glob("*/*") if case.is_dir())
 
 

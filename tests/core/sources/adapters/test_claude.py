@@ -23,17 +23,9 @@ from tests.core.sources.adapters.fixtures import DATA, NOW, Case, open_case, rep
 from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
 
 STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
-
-
 SOON = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
-
-
 FIRST = "5b1d0c7e-0000-4000-8000-000000000001"
-
-
 PID = 4242
-
-
 BOTH = "Which clock? Why?"
 
 

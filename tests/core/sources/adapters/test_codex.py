@@ -25,14 +25,8 @@ from tests.core.sources.adapters.fixtures import (
 from tests.e2e.play_codex import play
 
 ID = "019fa000-0000-7000-8000-000000000001"
-
-
 LOOP_ID = f"codex:{ID}"
-
-
 ACTIVE = datetime(2026, 11, 20, 10, 3, tzinfo=UTC)  # 40 s after the last line of the cases with goals
-
-
 Open = Callable[[str], Case]
 
 

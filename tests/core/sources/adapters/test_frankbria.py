@@ -19,20 +19,10 @@ from tests.core.sources.adapters.fixtures import (
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
-
-
 TASK = "Make the cart exact."
-
-
 NEWEST = "frankbria:20261120-113001"
-
-
 CONTEXT = "### Success Patterns\n\n1. **Small steps** (90% success, 3 uses)\n   - Steps: commit\n"
-
-
 RUNNING, CRASHED, FAILED = LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.FAILED
-
-
 COMPLETED, LIMIT, ABORTED = LoopStatus.COMPLETED, LoopStatus.LIMIT, LoopStatus.ABORTED
 
 

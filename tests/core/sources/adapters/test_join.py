@@ -37,8 +37,6 @@ from tests.e2e.play_claude import FAILURE, Records, lines, slug
 from tests.factories import NOW, make_event
 
 PROJECT = Path("/project")
-
-
 MINUTE = timedelta(minutes=1)
 
 
@@ -350,8 +348,6 @@ def test_the_work_grows_with_the_number_of_sessions_and_loops_and_not_with_their
 
 
 _MINUTES = st.integers(0, 60)
-
-
 _NAMES = st.integers(0, 99).map(str)
 
 

@@ -167,11 +167,7 @@ def test_a_memory_that_is_rewritten_gives_the_new_text(tmp_path: Path) -> None:
 
 
 ID = "codex:019fa000-0000-7000-8000-000000000001"
-
-
 OTHER_ID = "codex:019fa000-0000-7000-8000-000000000002"
-
-
 Open = Callable[[str], Case]
 
 

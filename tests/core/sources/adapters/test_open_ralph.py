@@ -18,8 +18,6 @@ from tests.core.sources.adapters.fixtures import (
 )
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
-
-
 ID = "open-ralph:20261120T113000"
 
 

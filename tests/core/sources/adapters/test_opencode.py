@@ -18,7 +18,6 @@ from tests.core.sources.adapters.fixtures import DAMAGES, Case, open_case
 
 LOOP_ID = "opencode:ses_01"
 START = datetime(2026, 11, 20, 10, tzinfo=UTC)
-
 Open = Callable[[str], Case]
 
 

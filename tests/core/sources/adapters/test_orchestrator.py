@@ -16,11 +16,7 @@ from core.sources.adapters.orchestrator import OrchestratorAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 FOLDER = ".ralph"
-
-
 EVENTS = f"{FOLDER}/events-20261120-110000.jsonl"
-
-
 ID = "orchestrator:events-20261120-110000"
 
 

@@ -25,8 +25,6 @@ from tests.core.sources.adapters.fixtures import (
 from tests.e2e.play_ralph_tui import LEARNINGS, RalphTui
 
 ID = "ralph-tui:9c0f4a7e-1111-4222-8333-000000000001"
-
-
 FOLDER = ".ralph-tui"
 
 

@@ -146,8 +146,6 @@ test at greet.test.js:8:1
 
 
 CARGO = "test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured\ntest result: FAILED. 1 passed; 2 failed; 0 ignored"
-
-
 JEST = "Test Suites: 1 failed, 1 total\nTests:       2 failed, 5 passed, 7 total\nSnapshots:   0 total\nTime: 1 s"
 
 

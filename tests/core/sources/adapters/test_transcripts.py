@@ -39,8 +39,6 @@ class LinesFold:
 
 
 FOLD = LinesFold()
-
-
 LONG_LINE = f"{'0123456789' * 102}abc\n"  # few of them fill a look, because each new state copies all its lines
 
 
