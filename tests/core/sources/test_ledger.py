@@ -20,7 +20,7 @@ from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.files.file_reader import MAX_PATTERN_BYTES
-from core.files.hash_chain import Chain, Place, anchor_of, link_lines, read_anchor, strip_link, write_anchor
+from core.files.hash_chain import Chain, Place, anchor_of, link_lines, strip_link, write_anchor
 from core.index.refresh import Index
 from core.records.decisions import CurationState, Decision, Effect, Verb
 from core.records.patterns import Maturity
@@ -263,13 +263,6 @@ def test_any_single_change_is_found(data: st.DataObject) -> None:
         assert verify(changed, end).problems
 
 
-def test_an_untouched_ledger_has_no_breaks(paths: ProjectPaths, ledger: Ledger) -> None:
-    found = verify_ledger(paths)
-    assert (found.lines, found.linked, found.decisions, found.problems) == (4, 4, 4, ())
-    assert found.summary == "4 lines, 4 decisions: hash chain intact"
-    assert read_anchor(paths.ledger) is not None
-
-
 def test_the_first_decision_covers_lines_of_older_versions(paths: ProjectPaths) -> None:
     assert verify_ledger(paths).summary == "0 lines, 0 decisions: hash chain intact"
     paths.curation.mkdir(parents=True)
@@ -322,6 +315,7 @@ def test_later_decisions_do_not_hide_breaks(paths: ProjectPaths, ledger: Ledger)
 
 def test_two_alternating_writers_make_one_chain(paths: ProjectPaths, ledger: Ledger) -> None:
     other = Ledger(paths)
+    assert verify_ledger(paths).summary == "4 lines, 4 decisions: hash chain intact"
     for number in range(10, 14):
         (ledger if number % 2 else other).append(note(number), note(number * 10))
     assert verify_ledger(paths).summary == "12 lines, 12 decisions: hash chain intact"
@@ -422,77 +416,64 @@ def test_an_unreadable_ledger_is_not_verified(paths: ProjectPaths, ledger: Ledge
 AT = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 
 
-@pytest.fixture
-def logged_paths(tmp_path_factory: pytest.TempPathFactory) -> ProjectPaths:
-    found = ProjectPaths(tmp_path_factory.mktemp("project"))
-    ledger = Ledger(found)
-    for number in range(1, 6):
-        ledger.append(note(number))
-    return found
-
-
-def head_of(logged_paths: ProjectPaths) -> Head:
-    end = verify_ledger(logged_paths).end
+def head_of(paths: ProjectPaths) -> Head:
+    end = verify_ledger(paths).end
     return Head(kind="ralphdeck-log-head", project="0123456789abcdef", lines=end.line, hash=end.chain, at=AT)
 
 
-def compute_anew(logged_paths: ProjectPaths, documents: list[bytes]) -> None:
+def compute_anew(paths: ProjectPaths, documents: list[bytes]) -> None:
     """What an editor does who knows the format: every hash and the anchor as if nothing had happened."""
     lines, end = link_lines(documents, Chain().place)
-    logged_paths.ledger.write_bytes(b"".join(line + b"\n" for line in lines))
-    write_anchor(logged_paths.ledger, end)
+    paths.ledger.write_bytes(b"".join(line + b"\n" for line in lines))
+    write_anchor(paths.ledger, end)
 
 
-def test_a_recomputed_chain_is_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
-    head = head_of(logged_paths)
-    documents = [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()]
-    compute_anew(logged_paths, [document.replace(b"note 2", b"note X") for document in documents])
-    assert verify_ledger(logged_paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
-    (problem,) = verify_ledger(logged_paths, [head]).problems
+def test_a_recomputed_chain_is_detected_only_with_a_head(paths: ProjectPaths, ledger: Ledger) -> None:
+    head = head_of(paths)
+    documents = [strip_link(line) for line in paths.ledger.read_bytes().splitlines()]
+    compute_anew(paths, [document.replace(b"note 2", b"note X") for document in documents])
+    assert verify_ledger(paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
+    (problem,) = verify_ledger(paths, [head]).problems
     assert (problem.line, problem.what) == (
-        5,
+        4,
         "the head of 2026-05-03T12:00:00.000Z does not fit: lines up to this one were rewritten",
     )
 
 
-def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(logged_paths: ProjectPaths) -> None:
-    head = head_of(logged_paths)
-    compute_anew(logged_paths, [strip_link(line) for line in logged_paths.ledger.read_bytes().splitlines()[:3]])
-    assert verify_ledger(logged_paths).problems == ()
-    (problem,) = verify_ledger(logged_paths, [head]).problems
+def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(paths: ProjectPaths, ledger: Ledger) -> None:
+    head = head_of(paths)
+    compute_anew(paths, [strip_link(line) for line in paths.ledger.read_bytes().splitlines()[:3]])
+    assert verify_ledger(paths).problems == ()
+    (problem,) = verify_ledger(paths, [head]).problems
     assert (problem.line, problem.what) == (
         3,
-        "the head of 2026-05-03T12:00:00.000Z was taken at line 5: 2 lines after this one are missing",
+        "the head of 2026-05-03T12:00:00.000Z was taken at line 4: 1 line after this one are missing",
     )
-    logged_paths.ledger.unlink()
-    assert verify_ledger(logged_paths, [head]).problems
+    paths.ledger.unlink()
+    assert verify_ledger(paths, [head]).problems
 
 
-def test_a_head_matches_every_continuation_of_the_log(logged_paths: ProjectPaths) -> None:
-    heads = [head_of(logged_paths)]
-    Ledger(logged_paths).append(note(6))
-    heads.append(head_of(logged_paths))
-    Ledger(logged_paths).append(note(7))
-    found = verify_ledger(logged_paths, heads)
-    assert found.problems == () and found.summary.endswith("hash chain intact; contains 2 heads saved elsewhere")
-    lines = logged_paths.ledger.read_bytes().splitlines()
-    compute_anew(logged_paths, [strip_link(line) for line in lines[:6]] + [b'{"kind":"note"}'])
-    assert verify_ledger(logged_paths, heads).problems == (), "what came after the last head is not protected by it"
-    assert len(verify_ledger(logged_paths, [*heads, replace(heads[0], lines=4)]).problems) == 1
+def test_a_head_matches_every_continuation_of_the_log(paths: ProjectPaths, ledger: Ledger) -> None:
+    heads = [head_of(paths)]
+    Ledger(paths).append(note(5))
+    heads += [head_of(paths), head_of(ProjectPaths(paths.project / "elsewhere"))]
+    assert heads[-1].lines == 0
+    Ledger(paths).append(note(6))
+    found = verify_ledger(paths, heads)
+    assert found.problems == () and found.summary.endswith("hash chain intact; contains 3 heads saved elsewhere")
+    lines = paths.ledger.read_bytes().splitlines()
+    compute_anew(paths, [strip_link(line) for line in lines[:5]] + [b'{"kind":"note"}'])
+    assert verify_ledger(paths, heads).problems == (), "what came after the last head is not protected by it"
+    assert len(verify_ledger(paths, [*heads, replace(heads[0], lines=3)]).problems) == 1
 
 
-def test_a_head_of_an_empty_log_matches_every_log(logged_paths: ProjectPaths) -> None:
-    nothing = head_of(ProjectPaths(logged_paths.project / "elsewhere"))
-    assert nothing.lines == 0 and verify_ledger(logged_paths, [nothing]).problems == ()
-
-
-def test_a_head_is_one_line_of_json_that_reads_back(logged_paths: ProjectPaths) -> None:
-    head = head_of(logged_paths)
+def test_a_head_is_one_line_of_json_that_reads_back(paths: ProjectPaths, ledger: Ledger) -> None:
+    head = head_of(paths)
     assert head.encoded().count(b"\n") == 1
     assert set(msgspec.json.decode(head.encoded())) == {"kind", "project", "lines", "hash", "at"}
     assert read_heads(head.encoded(), "f") == (head,) == read_heads(msgspec.json.format(head.encoded()), "f")
     assert read_heads(head.encoded() * 2 + b"\n", "f") == (head, head)
-    assert head.place == Place(5, head.hash)
+    assert head.place == Place(4, head.hash)
 
 
 @pytest.mark.parametrize(
@@ -516,8 +497,8 @@ def test_an_invalid_chain_head_is_refused(data: bytes) -> None:
         read_heads(data, "f")
 
 
-def test_the_head_of_another_project_is_refused(logged_paths: ProjectPaths) -> None:
-    head = head_of(logged_paths)
+def test_the_head_of_another_project_is_refused(paths: ProjectPaths, ledger: Ledger) -> None:
+    head = head_of(paths)
     check_project([head], head.project, "f")
     check_project([head], "", "f")
     check_project([replace(head, project="")], "f" * 16, "f")

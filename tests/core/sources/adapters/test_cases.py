@@ -98,6 +98,67 @@ def test_no_file_of_a_state_belongs_to_two_loops(tmp_path: Path) -> None:
     assert max(files.values()) == 1
 
 
+PLAN = "scripts/ralph/prd.json"
+OTHER_PLAN = '{"stories": [{"id": 1, "status": "open"}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "other"),
+    [
+        ("frankbria/running", ".ralph/status.json", '{"status": "running"}'),
+        ("ralph-loop/active", ".claude/ralph-loop.local.md", "# My own notes"),
+        ("snarktank/complete", "prd.json", OTHER_PLAN),
+        ("snarktank/open", PLAN, OTHER_PLAN),
+        ("snarktank/prose-json", "prd.json", OTHER_PLAN),
+    ],
+)
+def test_a_runner_is_recognized_by_the_content_of_its_file(name: str, file: str, other: str, opened: Case) -> None:
+    assert opened.adapter.fingerprint(opened.folders) == (file,)
+    (opened.project / file).write_text(f"{other}\n")
+    assert opened.adapter.fingerprint(opened.folders) == ()
+    assert opened.anew().loops() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("frankbria/torn-status", ".ralph/status.json"),
+        ("open-ralph/running", ".ralph/ralph-loop.state.json"),
+        ("snarktank/open", PLAN),
+    ],
+)
+def test_a_torn_file_keeps_the_last_good_state(name: str, file: str, opened: Case) -> None:
+    before = described(opened.loops())
+    path = opened.project / file
+    for data in (b"", path.read_bytes()[:80]):
+        path.write_bytes(data)
+        assert described(opened.loops()) == before
+    path.unlink()
+    assert all(loop.status is not LoopStatus.RUNNING for loop in opened.loops().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "folder"),
+    [
+        ("claude/goal-met", "CLAUDE_CONFIG_DIR", ".claude"),
+        ("codex/exec", "CODEX_HOME", ".codex"),
+        ("opencode/db", "XDG_DATA_HOME", ".local/share"),
+    ],
+)
+def test_the_folder_of_an_agent_can_be_set_and_is_private(
+    name: str, variable: str, folder: str, opened: Case, tmp_path: Path
+) -> None:
+    before, moved = described(opened.loops()), tmp_path / "moved"
+    (opened.home / folder).rename(moved)
+    opened.set_folders(environment={variable: str(moved)})
+    assert described(opened.loops()) == before
+    (found,) = opened.adapter.fingerprint(opened.folders)
+    assert found.startswith(str(moved))
+    opened.set_folders(home=None)
+    assert opened.use() == ({}, [])
+    assert opened.adapter.fingerprint(opened.folders) == ()
+
+
 FILES: dict[str, tuple[str, ...]] = {
     "beads/issues": ("project/.beads/issues.jsonl",),
     "claude/goal-met": ("home/**/*",),

@@ -305,8 +305,6 @@ def test_only_sessions_in_the_project_and_its_working_trees_are_read(tmp_path: P
     assert [loop.task for loop in case.loops().values()] == ["In a folder below", "In a working tree"]
     case.set_folders(worktrees=())
     assert [loop.task for loop in case.loops().values()] == ["In a folder below"]
-    case.set_folders(home=None)
-    assert case.use() == ({}, [])
 
 
 def test_a_transcript_of_another_project_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,13 +320,6 @@ def test_a_transcript_of_another_project_is_not_read(tmp_path: Path, monkeypatch
     case.loops()
     assert f"{slug(case.project)}-packages-shop" in folded
     assert f"{slug(case.project)}-old" not in folded
-
-
-def test_the_agent_can_keep_its_files_elsewhere(tmp_path: Path) -> None:
-    case = opened("goal-met", tmp_path)
-    (case.home / ".claude").rename(tmp_path / "elsewhere")
-    case.set_folders(environment={"CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere")})
-    assert case.loop().status is LoopStatus.COMPLETED
 
 
 def test_the_reported_cost_is_shown_and_none_is_computed(tmp_path: Path) -> None:

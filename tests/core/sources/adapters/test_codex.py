@@ -203,23 +203,6 @@ def test_a_damaged_cache_of_working_folders_is_ignored(open_codex: Open, kept: A
     assert len(case.loops()) == 2
 
 
-def test_the_home_folder_is_read_only_if_allowed(open_codex: Open) -> None:
-    case = open_codex("exec")
-    case.set_folders(home=None)
-    assert case.use() == ({}, [])
-    assert case.adapter.fingerprint(case.folders) == ()
-
-
-def test_the_folder_of_codex_can_be_set(open_codex: Open, tmp_path: Path) -> None:
-    case = open_codex("exec")
-    (case.home / ".codex").rename(tmp_path / "moved")
-    case.set_folders(environment={"CODEX_HOME": str(tmp_path / "moved")})
-    loop = case.loop()
-    assert loop.id == LOOP_ID
-    assert case.details(loop).iterations
-    assert case.adapter.fingerprint(case.folders) == (str(tmp_path / "moved" / "sessions"),)
-
-
 def test_a_session_that_is_archived_and_not_is_shown_once(open_codex: Open) -> None:
     case = open_codex("exec")
     archive = case.home / ".codex" / "archived_sessions"

@@ -152,16 +152,6 @@ def test_a_loop_that_is_not_active_does_not_run(tmp_path: Path) -> None:
     assert (case.loop().status, case.loop().end_reason) == (LoopStatus.UNKNOWN, "not active")
 
 
-def test_a_torn_state_keeps_the_last_good_one(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    before = case.loop()
-    state = ralph(case, "ralph-loop.state.json")
-    for data in (b"", state.read_bytes()[:80]):
-        state.write_bytes(data)
-        assert case.loop().task == before.task
-        assert case.loop().status is LoopStatus.RUNNING
-
-
 def test_damaged_memories_are_ignored(tmp_path: Path) -> None:
     for value in (7, [1], {"x": 7}, {"x": {"state": 1, "seen_at": "no"}}, {"x": {"state": {}, "seen_at": str(NOW)}}):
         case = open_("running", tmp_path / str(hash(str(value))))

@@ -113,20 +113,6 @@ def test_sessions_without_messages_have_an_unknown_state(open_opencode: Open) ->
     assert not case.files.findings
 
 
-def test_the_data_folder_can_be_set(open_opencode: Open, tmp_path: Path) -> None:
-    case = open_opencode("db")
-    (case.home / ".local/share").rename(tmp_path / "data")
-    case.set_folders(environment={"XDG_DATA_HOME": str(tmp_path / "data")})
-    assert len(case.loops()) == 2
-    assert case.adapter.fingerprint(case.folders) == (str(tmp_path / "data/opencode/opencode.db"),)
-
-
-def test_the_home_folder_is_read_only_if_allowed(open_opencode: Open) -> None:
-    case = open_opencode("db")
-    case.set_folders(home=None)
-    assert case.use() == ({}, [])
-
-
 def test_an_ended_session_that_did_not_change_is_the_same_loop(open_opencode: Open) -> None:
     case = open_opencode("db")
     assert case.loops()[LOOP_ID] is case.loops()[LOOP_ID]

@@ -166,14 +166,6 @@ def test_without_the_home_folder_the_file_alone_is_known(tmp_path: Path) -> None
     assert (loop.status, loop.iteration, loop.session_ids) == (LoopStatus.RUNNING, 9, (SESSION,))
 
 
-def test_the_fingerprint_needs_the_fields_of_the_plugin(tmp_path: Path) -> None:
-    case = open_("active", tmp_path)
-    assert case.adapter.fingerprint(case.folders) == (".claude/ralph-loop.local.md",)
-    state_file(case).write_text("# My own notes\n")
-    assert case.adapter.fingerprint(case.folders) == ()
-    assert case.loops() == {}
-
-
 def test_contexts_come_by_the_hook_of_the_session(tmp_path: Path) -> None:
     case = open_("active", tmp_path)
     assert case.adapter.deliver(case.loop(), "Use the clock.", case.files) is None

@@ -199,33 +199,6 @@ def test_a_damaged_plan_is_a_finding_and_other_files_are_not(tmp_path: Path) -> 
     assert [(one.file, one.code) for one in case.findings()][:1] == [("prd.json", "bad-plan")]
 
 
-def test_a_torn_plan_keeps_the_last_good_one(tmp_path: Path) -> None:
-    case = open_("open", tmp_path)
-    before = case.loop()
-    path = case.project / SCRIPTS / "prd.json"
-    for data in (b"", path.read_bytes()[:200]):
-        path.write_bytes(data)
-        assert case.loop().progress == before.progress
-    path.unlink()
-    assert case.loops() == {}
-
-
-@pytest.mark.parametrize(
-    ("case", "evidence"),
-    [("open", (f"{SCRIPTS}/prd.json",)), ("complete", ("prd.json",)), ("prose-json", ("prd.json",))],
-)
-def test_the_fingerprint_is_a_plan_with_stories(tmp_path: Path, case: str, evidence: tuple[str, ...]) -> None:
-    opened = open_(case, tmp_path)
-    assert opened.adapter.fingerprint(opened.folders) == evidence
-
-
-def test_a_prd_of_another_format_is_ignored(tmp_path: Path) -> None:
-    case = open_("complete", tmp_path)
-    (case.project / "prd.json").write_text('{"stories": [{"id": 1, "status": "open"}]}')
-    assert case.adapter.fingerprint(case.folders) == ()
-    assert case.loops() == {}
-
-
 @pytest.mark.parametrize(("case", "folder"), [("open", SCRIPTS), ("complete", "."), ("prose-json", ".")])
 def test_a_context_is_delivered_as_a_change_of_the_patterns(tmp_path: Path, case: str, folder: str) -> None:
     opened = open_(case, tmp_path)

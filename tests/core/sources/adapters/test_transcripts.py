@@ -143,34 +143,25 @@ def test_a_look_reads_a_part_of_a_large_file(reader: Reader) -> None:
     assert (reader.files.is_behind, reader.files.bytes_behind) == (True, 2 * MAX_BYTES_AT_ONCE)
 
 
-def test_a_file_that_became_shorter_is_read_anew(reader: Reader) -> None:
-    reader.append("one\ntwo\n")
+THOUSAND = "".join(f"{n}\n" for n in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("one\ntwo\n", "one\n"),
+        ("one\ntwo\n", "ONE\ntwo\nthree\n"),
+        (f"{THOUSAND}one\n", f"{THOUSAND}two\nthree\n"),
+    ],
+)
+def test_a_file_that_was_rewritten_is_read_anew(reader: Reader, before: str, after: str) -> None:
+    reader.append(before)
     reader.read()
-    reader.path.write_text("one\n")
-    assert reader.read() == ["one"]
-
-
-def test_a_file_that_was_rewritten_with_another_start_is_read_anew(reader: Reader) -> None:
-    reader.append("one\ntwo\n")
-    reader.read()
-    reader.path.write_text("ONE\ntwo\nthree\n")
-    assert reader.read() == ["ONE", "two", "three"]
-
-
-def test_a_file_that_was_rewritten_after_its_start_is_read_anew(reader: Reader) -> None:
-    start = "".join(f"{n}\n" for n in range(1000))
-    reader.append(f"{start}one\n")
-    reader.read()
-    reader.path.write_text(f"{start}two\nthree\n")
-    assert reader.read()[-2:] == ["two", "three"]
-
-
-def test_a_file_that_was_replaced_is_read_anew(reader: Reader, tmp_path: Path) -> None:
-    reader.append("one\n")
-    reader.read()
-    (tmp_path / "new").write_text("one\ntwo\n")
-    (tmp_path / "new").replace(reader.path)
-    assert reader.read() == ["one", "two"]
+    reader.path.write_text(after)
+    assert reader.read() == after.split()
+    (reader.path.parent / "new").write_text(f"{after}four\n")
+    (reader.path.parent / "new").replace(reader.path)
+    assert reader.read() == [*after.split(), "four"]
 
 
 def test_the_last_state_of_a_file_that_vanished_is_kept(reader: Reader) -> None:
@@ -281,11 +272,16 @@ class Run:
         self.kept.close()
 
 
-def test_the_next_run_reads_only_what_was_added(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner.write("one")
+def run_once(runner: FakeRunner, text: str = "") -> None:
+    if text:
+        runner.write(text)
     first = Run(runner)
     first.read()
     first.end()
+
+
+def test_the_next_run_reads_only_what_was_added(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_once(runner, "one")
     lines = record_calls(monkeypatch, NotesFold, "add")
     assert Run(runner).read() == Notes(1, "one")
     assert not lines
@@ -296,18 +292,13 @@ def test_the_next_run_reads_only_what_was_added(runner: FakeRunner, monkeypatch:
 
 def test_a_file_that_was_rewritten_meanwhile_is_read_anew(runner: FakeRunner) -> None:
     path = runner.write("one")
-    first = Run(runner)
-    first.read()
-    first.end()
+    run_once(runner)
     path.write_text('{"text": "two"}\n{"text": "three"}\n')
     assert Run(runner).read() == Notes(2, "three")
 
 
 def test_another_version_of_the_fold_reads_anew(runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner.write("one")
-    first = Run(runner)
-    first.read()
-    first.end()
+    run_once(runner, "one")
     monkeypatch.setattr(NotesFold, "version", 2)
     lines = record_calls(monkeypatch, NotesFold, "add")
     assert Run(runner).read() == Notes(1, "one")
@@ -320,7 +311,7 @@ def test_texts_are_masked_in_a_private_file(runner: FakeRunner) -> None:
     first.read()
     first.files.remember("prompt", {"text": TOKEN})
     first.end()
-    file = cache_path(first.project, "adapters")
+    file = cache_path(runner.notes.parents[1], "adapters")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert TOKEN.encode() not in b"".join(one.read_bytes() for one in file.parent.iterdir())
     assert "[secret: " in Run(runner).read().text
@@ -342,22 +333,13 @@ def test_remembered_values_are_kept_for_the_next_run(runner: FakeRunner) -> None
     files = Run(runner).files
     assert files.remembered("state") == {"iteration": 4}
     assert files.remembered("other") is None
-
-
-def test_adapters_have_their_own_values(runner: FakeRunner) -> None:
-    first = Run(runner)
-    first.files.remember("state", 1)
-    first.end()
     assert Run(runner, "other").files.remembered("state") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"SQLite format 3\0" + b"\xff" * 5000, b"text"])
 def test_a_damaged_file_is_like_an_empty_one(runner: FakeRunner, data: bytes) -> None:
-    runner.write("one")
-    first = Run(runner)
-    first.read()
-    first.end()
-    cache_path(first.project, "adapters").write_bytes(data)
+    run_once(runner, "one")
+    cache_path(runner.notes.parents[1], "adapters").write_bytes(data)
     second = Run(runner)
     assert second.read() == Notes(1, "one")
     second.end()
@@ -377,11 +359,8 @@ def test_a_damaged_file_is_like_an_empty_one(runner: FakeRunner, data: bytes) ->
     ],
 )
 def test_content_of_another_program_is_not_used(runner: FakeRunner, change: str) -> None:
-    runner.write("one")
-    first = Run(runner)
-    first.read()
-    first.end()
-    with closing(sqlite3.connect(cache_path(first.project, "adapters"))) as database, database:
+    run_once(runner, "one")
+    with closing(sqlite3.connect(cache_path(runner.notes.parents[1], "adapters"))) as database, database:
         database.execute(change)
     second = Run(runner)
     assert second.read() == Notes(1, "one")
@@ -399,14 +378,12 @@ def test_without_a_cache_folder_everything_is_read(runner: FakeRunner, tmp_path:
 
 def test_states_of_deleted_files_are_removed(runner: FakeRunner) -> None:
     path = runner.write("one")
-    first = Run(runner)
-    first.read()
-    first.end()
+    run_once(runner)
     path.unlink()
     second = Run(runner)
     second.files.kept.prune()
     second.end()
-    with closing(sqlite3.connect(cache_path(first.project, "adapters"))) as database:
+    with closing(sqlite3.connect(cache_path(runner.notes.parents[1], "adapters"))) as database:
         assert database.execute("SELECT count(*) FROM states").fetchone() == (0,)
 
 
