@@ -136,11 +136,7 @@ class Fields:
             self.findings.append(Finding(self.file, place, severity, code, message))
 
     def _one(
-        self,
-        names: tuple[str, ...],
-        read: Callable[[Any], _T | None],
-        expected: str,
-        code: str = "wrong-type",
+        self, names: tuple[str, ...], read: Callable[[Any], _T | None], expected: str, code: str = "wrong-type"
     ) -> _T | None:
         for name in names:
             value = self.mapping.get(name)

@@ -158,12 +158,7 @@ def split_items(file: str, document: Any, findings: list[Finding]) -> list[Patte
 
 
 def _items(
-    top: Any,
-    type_of_file: PatternType | None,
-    file: str,
-    findings: list[Finding],
-    path: Path = (),
-    pointer: str = "",
+    top: Any, type_of_file: PatternType | None, file: str, findings: list[Finding], path: Path = (), pointer: str = ""
 ) -> Iterator[PatternItem]:
     def report(message: str, place: str = pointer, severity: Severity = Severity.WARNING) -> None:
         findings.append(Finding(file, place, severity, "no-patterns", message))
