@@ -147,20 +147,6 @@ def test_a_session_that_was_given_a_lesson_is_compared_with_the_one_that_found_i
     assert (group.lacking, group.having) == ((3,), (1,))
 
 
-def test_a_skipped_test_leaves_no_pattern(agent: SimulatedAgent, tmp_path: Path) -> None:
-    agent.prompt("Make the tests green")
-    agent.tool(RUN | {"error": ERROR})
-    params = {
-        "file_path": "test_invoice.py",
-        "old_string": "def test_a():",
-        "new_string": "@pytest.mark.skip\ndef test_a():",
-    }
-    agent.tool({"tool_name": "Edit", "tool_input": params, "tool_response": {}})
-    agent.tool(PASSED)
-    agent.send("Stop", last_assistant_message="I skipped the test, since the rate is not known yet.")
-    assert patterns(agent) == []
-
-
 def test_a_fix_in_the_turn_after_the_failed_check_is_a_lesson(agent: SimulatedAgent) -> None:
     agent.prompt("Fix the account page")
     agent.tool(FAILING)
