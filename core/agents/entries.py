@@ -359,11 +359,5 @@ def parse_toml(data: bytes) -> dict[str, Any]:
 def _toml_value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml_value, value))}]"
-    escaped = "".join(_toml_char(char) for char in str(value))
-    return f'"{escaped}"'
-
-
-def _toml_char(char: str) -> str:
-    if char in '"\\':
-        return f"\\{char}"
-    return f"\\u{ord(char):04x}" if ord(char) < 0x20 or ord(char) == 0x7F else char
+    # The escapes of JSON are also those of TOML, which escapes one more character.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

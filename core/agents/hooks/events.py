@@ -100,7 +100,8 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
     name = _text(fields, _EVENT) or name
     if agent == "claude" and _is_from_copilot(name, fields):
         agent = "copilot"
-    moment = AGENTS[agent].events.get(name) or _find_moment(name)
+    # Agents also run hooks that were written for others.
+    moment = next((one.events[name] for one in (AGENTS[agent], *AGENTS.values()) if name in one.events), None)
     if moment is None:
         return None
     # Masked here, since the prompt is saved in several records.
@@ -145,11 +146,6 @@ def _is_own_tool(fields: Mapping[str, Any]) -> bool:
     given = _params(_decoded(next((fields[field] for field in _INPUT if field in fields), None)))
     command = _text(given, _COMMANDS).strip()
     return _OWN_COMMAND.fullmatch(command[:_MAX_ID]) is not None and not is_recorded_run(command)
-
-
-def _find_moment(name: str) -> Moment | None:
-    """Find the moment of another agent's event: agents also run hooks that were written for others."""
-    return next((agent.events[name] for agent in AGENTS.values() if name in agent.events), None)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:

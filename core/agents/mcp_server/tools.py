@@ -170,7 +170,8 @@ def known_fix(
     """Return what solved an error before: fixes of debug sessions, and error patterns."""
     with session.call(client) as state:
         _require(message, "message")
-        advice = on_failure(state, _failure(session, message, error_type, file), most=limit)
+        place = relative_to_project(file, str(session.project.project.project))
+        advice = on_failure(state, Failure(error_type=error_type, message=message, file=place), most=limit)
         if (coin := coin_at_work(state)) is not None:
             assigned = coin.assign_all(advice.patterns)
             if not session.is_readonly:
@@ -190,11 +191,6 @@ def known_fix(
         ]
         text = fence(advice.blocks) if advice.text else "No fix of this error is known.\n"
         return Answer(text, KnownFixes(bool(advice.text), fixes[:limit]))
-
-
-def _failure(session: Session, message: str, error_type: str, file: str) -> Failure:
-    root = str(session.project.project.project)
-    return Failure(error_type=error_type, message=message, file=relative_to_project(file, root))
 
 
 def _fix(state: ProjectState, fix: KnownFix) -> Fix:
