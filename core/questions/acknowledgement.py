@@ -31,12 +31,12 @@ WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes 
 def ask_escalations(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about escalated debug sessions whose work has not ended, newest first; only recent ones are urgent."""
     now = asker.now
-    for one in sorted(asker.records.escalated, key=lambda one: one.at or now, reverse=True):
-        if one.has_ended:  # no agent waits for the answer
+    for call in sorted(asker.records.escalated, key=lambda one: one.at or now, reverse=True):
+        if call.has_ended:  # no agent waits for the answer
             continue
-        session, at = one.session, one.at
+        session, at = call.session, call.at
         since = f", on {format_day(at)}" if at is not None else ""
-        called = f"; {_call_text(one.call)}" if one.call is not None else ""
+        called = f"; {_call_text(call.call)}" if call.call is not None else ""
         stuck = _stuck_text(session)
         file = visible_line(session.file_path, 80)
         is_stuck = at is None or now - at <= ASKS_FOR
@@ -49,7 +49,7 @@ def ask_escalations(asker: Asker) -> Iterator[ReviewItem]:
             is_urgent=is_stuck,
             impact=0.0,
             chars=len(stuck),
-            escalated=one,
+            escalated=call,
             evidence=len(session.executions),
         )
 
@@ -95,30 +95,30 @@ def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadExt
         return WeakenedTests()
     ended = (one for one in view.snapshot.attempts.values() if not one.is_open and one.errors != 0)
     newest = heapq.nlargest(SEARCHED_ATTEMPTS, ended, key=lambda one: one.last_activity or _EARLIEST)
-    found: list[WeakenedTest] = []
+    tests: list[WeakenedTest] = []
     for attempt in newest:
         if attempt in before.read:
-            found += (one for one in before.found if one.attempt_id == attempt.id)
+            tests += (one for one in before.found if one.attempt_id == attempt.id)
         else:
-            found += (yield from load()).find_weakened_tests(attempt)
+            tests += (yield from load()).find_weakened_tests(attempt)
             yield
-    return WeakenedTests(tuple(found), tuple(newest))
+    return WeakenedTests(tuple(tests), tuple(newest))
 
 
 def ask_weakened_tests(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about tests that passed because they check less; docs/extraction.md#weakened-tests."""
-    for one in asker.found.weakened:
-        command, failure = visible_line(one.command, 60), visible_line(one.failure, 120)
-        files = visible_line(", ".join(one.files), 80) or "a test"
-        by = f" by {visible_line(one.agent, 40)}" if one.agent else ""
+    for test in asker.found.weakened:
+        command, failure = visible_line(test.command, 60), visible_line(test.failure, 120)
+        files = visible_line(", ".join(test.files), 80) or "a test"
+        by = f" by {visible_line(test.agent, 40)}" if test.agent else ""
         yield asker.item(
             WEAKENED,
-            one.task_id,
-            question=f"{{}} was {one.change} to pass. Have you seen it?",
-            name=f"A test of {visible_line(one.attempt_id, 80)}",
+            test.task_id,
+            question=f"{{}} was {test.change} to pass. Have you seen it?",
+            name=f"A test of {visible_line(test.attempt_id, 80)}",
             this="A test",
             reason=f"{files} was changed{by} after {command!r} failed: {failure}",
             place="",
-            chars=len(one.diff),
-            weakened=one,
+            chars=len(test.diff),
+            weakened=test,
         )

@@ -259,22 +259,22 @@ class Asker:
 
         A later decision of another person opens the question again.
         """
-        found, seen = dict[str, Verb](), set[str]()
-        for one in reversed(self.records.decisions):
-            if self.now - one.at > HOLDS:
+        verbs, seen = dict[str, Verb](), set[str]()
+        for decision in reversed(self.records.decisions):
+            if self.now - decision.at > HOLDS:
                 break
-            if one.verb not in _DECIDES or one.id in self.curation.undone or one.subject in seen:
+            if decision.verb not in _DECIDES or decision.id in self.curation.undone or decision.subject in seen:
                 continue
-            seen.add(one.subject)
-            is_own = one.by == self.records.reviewer and one.decided_by is Author.PERSON
-            pattern = self.patterns.get(one.subject)
-            if pattern is None or one.subject not in self.board or not is_own:
+            seen.add(decision.subject)
+            is_own = decision.by == self.records.reviewer and decision.decided_by is Author.PERSON
+            pattern = self.patterns.get(decision.subject)
+            if pattern is None or decision.subject not in self.board or not is_own:
                 continue
-            known = one.before.get("successes", 0) + one.before.get("failures", 0)
-            same_text = one.before.get("content_hash", pattern.content_hash) == pattern.content_hash
-            if same_text and self.results(one.subject) <= known:
-                found[one.subject] = one.verb
-        return found
+            results_before = decision.before.get("successes", 0) + decision.before.get("failures", 0)
+            same_text = decision.before.get("content_hash", pattern.content_hash) == pattern.content_hash
+            if same_text and self.results(decision.subject) <= results_before:
+                verbs[decision.subject] = decision.verb
+        return verbs
 
     def place(self, pattern_id: str) -> str:
         """Describe how often a pattern was given, and the rate from which loops should get it."""

@@ -108,17 +108,17 @@ def find_view_pairs_in_steps(view: ProjectState) -> Steps[FoundPairs]:
 
 def place_instructions(file: InstructionFile) -> Iterator[PlacedInstruction]:
     """Yield the instructions of a file with their place."""
-    for one in file.statements:
+    for statement in file.statements:
         yield PlacedInstruction(
-            text=one.text,
+            text=statement.text,
             id=file.id,
             file=file.id,
-            lines=one.lines,
+            lines=statement.lines,
             agents=file.agents,
             loading=file.loading,
             scope=file.scope,
-            section=one.section,
-            is_whole=one.is_whole,
+            section=statement.section,
+            is_whole=statement.is_whole,
         )
 
 
@@ -155,7 +155,7 @@ def find_pairs_in_steps(
     most = max(_MIN_COMPARED, _MAX_COMPARISONS // max(len(compared), 1))
     limited = 0
     near = vectors.find_close([one.placed for one in compared], CLOSE) if vectors is not None else {}
-    found: list[InstructionPair] = []
+    pairs: list[InstructionPair] = []
     for row, one in enumerate(compared):
         shared = np.zeros(row)
         for word in words[row]:
@@ -172,11 +172,11 @@ def find_pairs_in_steps(
         for other in sorted(candidates.union(other for other in closeness if other < row)):
             far = _FAR if row in near and other in near else None
             if (pair := compare_placed(compared[other], one, closeness.get(other, far))) is not None:
-                found.append(pair)
+                pairs.append(pair)
         yield
     message = f"{limited:,} instructions were compared with the {most:,} most similar ones only"
     findings = (Finding("", "", Severity.WARNING, "too-many", message),) if limited else ()
-    return FoundPairs(tuple(_with_questions(sorted(found, key=_pair_order))), findings)
+    return FoundPairs(tuple(_with_questions(sorted(pairs, key=_pair_order))), findings)
 
 
 def _with_questions(pairs: Sequence[InstructionPair]) -> Iterator[InstructionPair]:
@@ -228,12 +228,12 @@ def _have_same_scope(one: PlacedInstruction, other: PlacedInstruction) -> bool:
     return one.scope == other.scope or not set(one.scope).isdisjoint(other.scope)
 
 
-def _areas_of(one: PlacedInstruction) -> frozenset[Area]:
+def _areas_of(instruction: PlacedInstruction) -> frozenset[Area]:
     """Return what an instruction is about: what its text does not say, its section and the files it is for do."""
-    endings = (_ENDINGS.get(glob.rpartition(".")[2].strip("}"), "") for glob in one.scope)
-    areas = find_areas(one.text)
+    endings = (_ENDINGS.get(glob.rpartition(".")[2].strip("}"), "") for glob in instruction.scope)
+    areas = find_areas(instruction.text)
     kinds = {kind for kind, _ in areas}
-    return areas | {area for area in find_areas(f"{one.section} {' '.join(endings)}") if area[0] not in kinds}
+    return areas | {area for area in find_areas(f"{instruction.section} {' '.join(endings)}") if area[0] not in kinds}
 
 
 def _pair_order(pair: InstructionPair) -> tuple[bool, bool, float, str, str]:
@@ -265,7 +265,7 @@ def find_conflicts(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
     if not view.settings.sources.instructions:
         return ()
     pairs = (yield from find_view_pairs_in_steps(view)).pairs
-    found: list[InstructionPair] = []
+    asked: list[InstructionPair] = []
     questions = dict[str, None]()
     used = set[tuple[str, str]]()
     for pair in pairs:
@@ -276,10 +276,10 @@ def find_conflicts(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
             continue
         if pair.question in questions or len(questions) < MOST_QUESTIONS:
             questions[pair.question] = None
-            found.append(pair)
+            asked.append(pair)
             used |= keys if pair.relation is Relation.CONTRADICTS else set()
     order = {question: place for place, question in enumerate(questions)}
-    return tuple(sorted(found, key=lambda pair: order[pair.question]))
+    return tuple(sorted(asked, key=lambda pair: order[pair.question]))
 
 
 def _is_asked(pair: InstructionPair, curation: CurationState, now: datetime) -> bool:
@@ -314,8 +314,8 @@ def ask_conflicts(asker: Asker) -> Iterator[ReviewItem]:
             reason, impact = f"{texts}: {one} contradicts {other}", asker.new_text_impact(UNSEEN_USES * (1 + loaded))
         else:
             kept, removed = choose_kept(first)
-            what = "Drop the lesson?" if removed.pattern_id else f"Keep {visible_line(kept.file, 60)}?"
-            question, places = f"{{}} say the same. {what}", _name_places(pairs)
+            choice = "Drop the lesson?" if removed.pattern_id else f"Keep {visible_line(kept.file, 60)}?"
+            question, places = f"{{}} say the same. {choice}", _name_places(pairs)
             reason, impact = f"{one} repeats {other}", WASTED_USE * min(len(pairs), _MOST_LINES) / _MOST_LINES
         yield asker.item(
             CONFLICT,
@@ -338,8 +338,10 @@ def _name_places(pairs: Sequence[InstructionPair]) -> str:
     return f"{one} and {other}" if len(pairs) == 1 else f"{plural(len(pairs), 'instruction')} of {one} and {other}"
 
 
-def _name_place(one: PlacedInstruction, *, is_line: bool = True) -> str:
-    return "a lesson" if one.pattern_id else visible_line(one.place if is_line else one.file, 60)
+def _name_place(instruction: PlacedInstruction, *, is_line: bool = True) -> str:
+    if instruction.pattern_id:
+        return "a lesson"
+    return visible_line(instruction.place if is_line else instruction.file, 60)
 
 
 def mark_fine(pair: InstructionPair, reason: str = "") -> commands.Dismiss:

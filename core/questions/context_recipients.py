@@ -87,12 +87,12 @@ class ContextCache:
     def current_context(self, view: ProjectState, task: str) -> InjectedContext:
         """Return the context of a task; cached until the state or the vectors change."""
         self._base_on(view)
-        found = self._given.get(task)
-        if found is None:
+        context = self._given.get(task)
+        if context is None:
             if task not in self._relevant:
                 self._relevant[task] = task_relevance(view, task)
-            found = self._given[task] = task_context(view, self._relevant[task], self._token)
-        return found
+            context = self._given[task] = task_context(view, self._relevant[task], self._token)
+        return context
 
     def dry_run_context(
         self, view: ProjectState, task: str, *, same: bool, changed: NDArray[np.int64] | None
@@ -101,17 +101,17 @@ class ContextCache:
 
         `same` is whether the texts equal the real state's, `changed` the result of `find_changed_rows`.
         """
-        known, before = self._relevant[task], self._view
+        relevance, before = self._relevant[task], self._view
         assert before is not None
         if same and changed is not None:
-            given = self._given[task]
-            if not may_change_context(before, view, known, given, changed):
-                return given
+            context = self._given[task]
+            if not may_change_context(before, view, relevance, context, changed):
+                return context
         if same:
-            return task_context(view, known, self._token)
+            return task_context(view, relevance, self._token)
         same_learnings = view.learnings.has_same(before.learnings) and view.task_embeddings is before.task_embeddings
-        found = task_relevance(view, task, known.learnings if same_learnings else None)
-        return task_context(view, found, self._token)
+        relevance_now = task_relevance(view, task, relevance.learnings if same_learnings else None)
+        return task_context(view, relevance_now, self._token)
 
     def _base_on(self, view: ProjectState) -> None:
         sources = (view.embeddings, view.task_embeddings)

@@ -74,8 +74,8 @@ def trigger_match_share(pattern: Pattern) -> float:
 def common_messages() -> Mapping[str, Sequence[str]]:
     """Return unrelated common `errors` and `tasks`; a broad trigger matches most."""
     data = Path(__file__).with_name("common_messages.yaml").read_bytes()
-    found: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
-    return found
+    messages: Mapping[str, Sequence[str]] = yaml.load(data, yaml.CSafeLoader)
+    return messages
 
 
 def ask_broad(asker: Asker) -> Iterator[ReviewItem]:
@@ -119,13 +119,13 @@ def find_wrong_counts(view: ProjectState) -> Steps[dict[str, Finding]]:
     board, patterns = view.board, view.snapshot.patterns
     # Each of these columns is computed when it is asked for.
     columns = (board.successes.tolist(), board.failures.tolist(), board.uses.tolist())
-    found = {}
+    findings = {}
     for id, *counts in zip(board.ids, *columns, strict=True):
         pattern = patterns.get(id)
         if pattern is not None and (doubt := _find_wrong_count(board, UseCounts(*counts), pattern)) is not None:
-            found[id] = doubt
+            findings[id] = doubt
         yield
-    return found
+    return findings
 
 
 def _find_wrong_count(board: Scoreboard, counts: UseCounts, pattern: Pattern) -> Finding | None:
@@ -221,15 +221,15 @@ def answer_seldom_followed(item: ReviewItem, state: ProjectState) -> Iterator[An
 
 def ask_harmful(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about lessons with which work goes worse, in tasks for which chance decided."""
-    for one in asker.records.harmful:
-        if one.pattern_id not in asker.board or asker.impacts.is_withheld[asker.board.row(one.pattern_id)]:
+    for trials in asker.records.harmful:
+        if trials.pattern_id not in asker.board or asker.impacts.is_withheld[asker.board.row(trials.pattern_id)]:
             continue
         yield asker.item(
             HARMFUL,
-            one.pattern_id,
+            trials.pattern_id,
             question="An experiment shows that {} hurts. Stop giving it?",
-            reason=f"decided by chance, {one.counts}: {one.interval}",
-            impact=max(one.judged.difference or 0.0, 0.0) * asker.uses(one.pattern_id),
+            reason=f"decided by chance, {trials.counts}: {trials.interval}",
+            impact=max(trials.judged.difference or 0.0, 0.0) * asker.uses(trials.pattern_id),
         )
 
 

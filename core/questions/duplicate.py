@@ -71,8 +71,8 @@ def find_duplicates(view: ProjectState, before: Duplicates, stored: StoredVerdic
             pairs[min(id, other), max(id, other)] = similarity
         yield
     yield from write_in_steps(stored, _KIND, new)
-    found = ((*pair, similarity) for pair, similarity in pairs.items())
-    return Duplicates(tuple(sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))), frozenset(texts))
+    rows = ((*pair, similarity) for pair, similarity in pairs.items())
+    return Duplicates(tuple(sorted(rows, key=lambda pair: (-pair[2], pair[0], pair[1]))), frozenset(texts))
 
 
 def ask_duplicates(asker: Asker) -> Iterator[ReviewItem]:

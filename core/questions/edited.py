@@ -64,21 +64,21 @@ def find_edited_files(
     stale = find_doubtful(find_stale(snapshot), snapshot.curation) if settings.review.check_anchors else ()
     selection = select_lessons(snapshot.patterns, board, settings, settings.compile.max_tokens, stale)
     files = (file for target in edited for file in check_target(target, selection, project, answered))
-    found: dict[str, EditedFile] = {}
+    edited_files: dict[str, EditedFile] = {}
     for file in files:
         if file.status != "edited" or file.may_replace or file.present is None:
             continue
         edits, problem = _find_text_edits(file.present.entries, snapshot.patterns, settings.injection.max_field_chars)
         if edits and file.present.frame != PresentFile(file.file.text, "", b"").frame:
             edits, problem = (), "text around the lessons was edited, too, and would be lost; move it to another place"
-        found[file.path] = EditedFile(
+        edited_files[file.path] = EditedFile(
             path=file.path,
             digest=text_digest(file.present.text),
             diff=_difference(file.path, file.file.text, file.present.text),
             edits=edits,
             problem=problem,
         )
-    return tuple(found.values())
+    return tuple(edited_files.values())
 
 
 def _has_edit(target: str, project: Path, answered: Collection[str]) -> bool:
@@ -94,9 +94,9 @@ def _has_edit(target: str, project: Path, answered: Collection[str]) -> bool:
 
 def _difference(path: str, before: str, after: str) -> str:
     old, new = (text.replace("\r", "").strip("\n").split("\n") for text in (before, after))
-    found = list(difflib.unified_diff(old, new, f"{path} (approved)", path, lineterm="", n=1))
-    more = [f"… {len(found) - _MAX_DIFF:,} more lines"] if len(found) > _MAX_DIFF else []
-    return "\n".join([*found[:_MAX_DIFF], *more])
+    diff = list(difflib.unified_diff(old, new, f"{path} (approved)", path, lineterm="", n=1))
+    more = [f"… {len(diff) - _MAX_DIFF:,} more lines"] if len(diff) > _MAX_DIFF else []
+    return "\n".join([*diff[:_MAX_DIFF], *more])
 
 
 def _find_text_edits(
@@ -133,9 +133,9 @@ def _find_text_edit(
     old_part, new_part = _changed_parts(wanted[number], lines[number])
     for old in dict.fromkeys(text for field in _TEXTS for text in _texts_of(pattern, field)):
         for new in _list_new_texts(old, old_part, new_part):
-            found = _lines_of(_with_text(pattern, old, new), limit)
-            are_allowed = (remove_escapes(line) in texts for line, texts in zip(found, allowed, strict=False))
-            if len(found) == len(allowed) and all(are_allowed):
+            rendered = _lines_of(_with_text(pattern, old, new), limit)
+            are_allowed = (remove_escapes(line) in texts for line, texts in zip(rendered, allowed, strict=False))
+            if len(rendered) == len(allowed) and all(are_allowed):
                 return pattern.id, old, new
     return None
 
@@ -179,19 +179,19 @@ def _with_text(pattern: Pattern, old: str, new: str) -> Pattern:
 
 def ask_edited(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about files in which lessons were edited."""
-    for one in asker.records.edited:
-        path = visible_line(one.path, 120)
-        counts = [f"{sign}{sum(line[:1] == sign for line in one.diff.split(chr(10))[2:])}" for sign in "+-"]
+    for file in asker.records.edited:
+        path = visible_line(file.path, 120)
+        counts = [f"{sign}{sum(line[:1] == sign for line in file.diff.split(chr(10))[2:])}" for sign in "+-"]
         yield asker.item(
             EDITED,
-            one.path,
+            file.path,
             question="Someone edited the lessons in {}. Take the edit over?",
             name=path,
             this=path,
             reason=f"{' '.join(counts)} lines; `ralphdeck compile` does not write the file until you answer",
             place="",
-            chars=len(one.diff),
-            edited=one,
+            chars=len(file.diff),
+            edited=file,
         )
 
 

@@ -121,12 +121,12 @@ class Judge:
             rows = read_tables(self._store).rows(_TABLE) if self.command else []
         except Unwritable:
             return {}
-        found = {}
+        advice = {}
         for row in rows:
             with contextlib.suppress(msgspec.ValidationError):
                 if row.get("judge") == self._name and isinstance(row.get("text"), str):
-                    found[row["text"]] = msgspec.convert(row, Advice)
-        return found
+                    advice[row["text"]] = msgspec.convert(row, Advice)
+        return advice
 
     def ask(self, texts: Iterable[JudgedText], seconds: float = SECONDS) -> Mapping[str, Advice]:
         """Return the advice on these texts; asks the command about those without, at most `MAX_TEXTS`.
@@ -141,9 +141,9 @@ class Judge:
         if not new:
             return known
         request = msgspec.json.encode({"version": 1, "texts": new})
-        given = _read_answer(self._run(request, seconds), {text.id for text in new})
-        self._keep(given)
-        return known | given
+        new_advice = _read_answer(self._run(request, seconds), {text.id for text in new})
+        self._keep(new_advice)
+        return known | new_advice
 
     def stop(self) -> None:
         """End a running call; it raises JudgeFailed."""
@@ -155,14 +155,14 @@ class Judge:
         except CommandFailed as error:
             raise JudgeFailed(f"The judge {error}") from None
 
-    def _keep(self, given: Mapping[str, Advice]) -> None:
+    def _keep(self, new_advice: Mapping[str, Advice]) -> None:
         """Store advice; a store that cannot be written loses it."""
         from core.files.user_files import UserStore  # loads TinyDB, which the first frame does not need
 
         with contextlib.suppress(Unwritable, BadInput), UserStore(self._store).transaction() as tables:
             table = tables.table(_TABLE)
             table.insert_multiple(
-                {"judge": self._name, "text": id, **msgspec.to_builtins(advice)} for id, advice in given.items()
+                {"judge": self._name, "text": id, **msgspec.to_builtins(advice)} for id, advice in new_advice.items()
             )
             table.remove(doc_ids=[row.doc_id for row in table][:-_MAX_KEPT])
 
@@ -199,8 +199,8 @@ def _read_answer(answer: bytes, asked: set[str]) -> dict[str, Advice]:
         verdicts = msgspec.json.decode(answer, type=_Response).verdicts
     except (msgspec.MsgspecError, RecursionError) as error:
         raise JudgeFailed(f"The judge's answer is invalid: {visible_line(str(error), 200)}.") from None
-    given = {}
-    for one in reversed(verdicts):
-        if one.id in asked:
-            given[one.id] = Advice(one.advice, visible_line(mask_secrets(one.reason), _MAX_REASON))
-    return given
+    advice = {}
+    for verdict in reversed(verdicts):
+        if verdict.id in asked:
+            advice[verdict.id] = Advice(verdict.advice, visible_line(mask_secrets(verdict.reason), _MAX_REASON))
+    return advice

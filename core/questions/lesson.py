@@ -44,27 +44,27 @@ def find_lessons(view: ProjectState, load: LoadExtractor) -> Steps[tuple[tuple[J
     chosen = _choose(lessons, view)
     if chosen:
         yield from extractor.prepare_in_steps(view)
-    found: list[tuple[JoinedLesson, Extraction]] = []
+    offers: list[tuple[JoinedLesson, Extraction]] = []
     for joined in chosen:
         with suppress(RalphdeckError):
             offer = extractor.extract_lesson(joined, view)
             if offer.new:
-                found.append((joined, offer))
-        if len(found) == MOST_LESSONS:
+                offers.append((joined, offer))
+        if len(offers) == MOST_LESSONS:
             break
         yield
-    return tuple(found)
+    return tuple(offers)
 
 
 def _choose(lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
     """Return the open lessons, most useful first, without those whose question is snoozed."""
     half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
     chosen = []
-    for one in lessons:
-        if one.state is LessonState.OPEN and one.lesson.kind is not LessonKind.FACT:
-            verdict = verdicts.get(lesson_question_id(one.lesson.text))
-            if verdict is None or not verdict.is_snoozed(view.now, len(one.places)):
-                chosen.append(one)
+    for lesson in lessons:
+        if lesson.state is LessonState.OPEN and lesson.lesson.kind is not LessonKind.FACT:
+            verdict = verdicts.get(lesson_question_id(lesson.lesson.text))
+            if verdict is None or not verdict.is_snoozed(view.now, len(lesson.places)):
+                chosen.append(lesson)
     chosen.sort(key=lambda one: (not one.is_contradicted, -lesson_weight(one, view.now, half_life), one.id))
     return chosen[:_MOST_TRIED]
 
@@ -85,10 +85,10 @@ def lesson_weight(joined: JoinedLesson, now: datetime, half_life_days: float) ->
 
 def ask_lessons(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about lessons that agents wrote down, of which a pattern can be made."""
-    found, half_life = asker.found.lessons, asker.settings.maturity.half_life_days
-    weights = [lesson_weight(one, asker.board.now, half_life) for one, _ in found]
+    offers, half_life = asker.found.lessons, asker.settings.maturity.half_life_days
+    weights = [lesson_weight(one, asker.board.now, half_life) for one, _ in offers]
     top = max(weights, default=0.0)
-    for (joined, offer), weight in zip(found, weights, strict=True):
+    for (joined, offer), weight in zip(offers, weights, strict=True):
         lesson = joined.lesson
         does = describe_danger(lesson.text, asker.settings)
         parts = [f"written down by {visible_line(', '.join(joined.runners), 60)}", does and f"this text {does}"]

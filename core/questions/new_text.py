@@ -50,21 +50,21 @@ def find_held_texts(view: ProjectState) -> Steps[tuple[HeldText, ...]]:
     def shown(text: str) -> str:
         return visible_line(text.strip(), limit)
 
-    found: dict[str, HeldText] = {}
+    texts: dict[str, HeldText] = {}
     for reader in reversed(readers):
-        for one in (yield from held_reflections_in_steps(view, reader.task)):
-            known = found.get(one.id)
-            found[one.id] = HeldText(
-                id=one.id,
-                text=one.text,
-                does=find_withhold_reason(one.text, shown, used_scripts=used),
-                title=one.title,
-                sources=one.sources,
-                readers=(*(known.readers if known is not None else ()), reader.id),
-                marks=scan_text(one.text),
+        for reflection in (yield from held_reflections_in_steps(view, reader.task)):
+            earlier = texts.get(reflection.id)
+            texts[reflection.id] = HeldText(
+                id=reflection.id,
+                text=reflection.text,
+                does=find_withhold_reason(reflection.text, shown, used_scripts=used),
+                title=reflection.title,
+                sources=reflection.sources,
+                readers=(*(earlier.readers if earlier is not None else ()), reader.id),
+                marks=scan_text(reflection.text),
             )
         yield
-    return tuple(found.values())[:MAX_TEXTS]
+    return tuple(texts.values())[:MAX_TEXTS]
 
 
 def _embed_in_steps(view: ProjectState, tasks: Sequence[str]) -> Steps[None]:

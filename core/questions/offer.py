@@ -169,15 +169,15 @@ def _choose_loops(view: ProjectState) -> Steps[dict[str, bytes]]:
 def _recall(loops: Mapping[str, bytes], before: FoundOffers, stored: StoredVerdicts) -> Steps[dict[str, LoopVerdict]]:
     """Return the verdicts on loops that have not changed since."""
     judged = {id: one for id, one in before.judged.items() if one.record == loops.get(id)}
-    found = yield from read_in_steps(stored, _OFFER, [id for id in loops if id not in judged], LoopVerdict)
-    return judged | {id: one for id, one in found.items() if one.record == loops[id]}
+    recalled = yield from read_in_steps(stored, _OFFER, [id for id in loops if id not in judged], LoopVerdict)
+    return judged | {id: one for id, one in recalled.items() if one.record == loops[id]}
 
 
 def _choose_offers(
     loops: Iterable[str], judged: Mapping[str, LoopVerdict], removed: Collection[str]
 ) -> dict[str, Extraction]:
-    found = {id: judged[id].found for id in loops if id in judged and id not in removed}
-    return {id: offer for id, offer in found.items() if offer is not None and (offer.new or offer.merges)}
+    offers = {id: judged[id].found for id in loops if id in judged and id not in removed}
+    return {id: offer for id, offer in offers.items() if offer is not None and (offer.new or offer.merges)}
 
 
 def join_offers(offers: Mapping[str, Extraction], threshold: float) -> tuple[JoinedOffer, ...]:
@@ -207,11 +207,11 @@ def join_offers(offers: Mapping[str, Extraction], threshold: float) -> tuple[Joi
                 pool.add(words)
                 owners.append(id)
     newest_first = {id: number for number, id in enumerate(offers)}
-    found = [
+    joined = [
         JoinedOffer(offers[head], (head, *sorted(others, key=newest_first.__getitem__)))
         for head, (_, *others) in sources.items()
     ]
-    return tuple(sorted(found, key=lambda one: (-_expected_uses(one), newest_first[one.sources[0]])))
+    return tuple(sorted(joined, key=lambda one: (-_expected_uses(one), newest_first[one.sources[0]])))
 
 
 def _expected_uses(joined: JoinedOffer) -> float:
@@ -364,8 +364,8 @@ def _digest_registry(patterns: Mapping[str, Pattern]) -> Steps[bytes]:
 def _digest_in_steps(parts: Iterable[Iterable[object]]) -> Steps[bytes]:
     digest, encode = blake2b(digest_size=16), msgspec.msgpack.encode
     for records in parts:
-        left = iter(records)
-        while batch := tuple(islice(left, _READ_AT_ONCE)):
+        remaining = iter(records)
+        while batch := tuple(islice(remaining, _READ_AT_ONCE)):
             digest.update(encode(batch))
             yield
         digest.update(b"\0")
@@ -376,10 +376,10 @@ def ask_recurring(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about learnings that several loops reported and no pattern covers."""
     now, half_life = asker.board.now, asker.settings.maturity.half_life_days
     for learning, offer in asker.found.recurring:
-        known = [at for at in learning.times if at is not None]
-        ages = [max((now - at).days, 0) for at in known]
+        times = [at for at in learning.times if at is not None]
+        ages = [max((now - at).days, 0) for at in times]
         sources = plural(learning.sources, "session")
-        last = f", last on {format_day(max(known))}" if known else ""
+        last = f", last on {format_day(max(times))}" if times else ""
         yield asker.item(
             RECURRING,
             learning.id,

@@ -34,24 +34,24 @@ _APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}
 
 def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about decisions that agents propose, as long as the texts are those that they were proposed for."""
-    for one in asker.curation.proposed:
+    for decision in asker.curation.proposed:
         try:
-            command = accepted_command(one)
+            command = accepted_command(decision)
         except BadInput:  # it was written by hand, or by another version
             continue
-        patterns = [asker.patterns[key] for key in one.texts if key in asker.patterns and key in asker.board]
-        if {pattern.id: pattern.content_hash for pattern in patterns} != one.texts:
+        patterns = [asker.patterns[key] for key in decision.texts if key in asker.patterns and key in asker.board]
+        if {pattern.id: pattern.content_hash for pattern in patterns} != decision.texts:
             continue
-        by = visible_line(one.by, 40)
-        name, this = _names(command, one, asker.records.decisions)
+        by = visible_line(decision.by, 40)
+        name, this = _names(command, decision, asker.records.decisions)
         suspicions = [mark for pattern in patterns for mark in pattern.suspicions]
-        reason = f"proposed by {by} on {format_day(one.at)}"
-        reason += f": {visible_line(one.reason, 200)}" if one.reason else ""
+        reason = f"proposed by {by} on {format_day(decision.at)}"
+        reason += f": {visible_line(decision.reason, 200)}" if decision.reason else ""
         reason += f" (“{visible_line(command.text, 300)}”)" if isinstance(command, commands.Note) else ""
         reason += f"; this text {describe_suspicions(suspicions)}" if suspicions else ""
         yield asker.item(
             PROPOSAL,
-            one.pattern_id or one.id,
+            decision.pattern_id or decision.id,
             question=f"{by} proposes a note on {{}}. Add it?"
             if isinstance(command, commands.Note)
             else f"{by} proposes to {VERBS[_verb(command)].word} {{}}. Do you agree?",
@@ -59,9 +59,9 @@ def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
             this=this,
             reason=reason,
             place="",
-            impact=asker.unjudged_impact(one.pattern_id, is_withheld=True) if one.pattern_id else 0.0,
-            chars=None if one.pattern_id else len(one.reason),
-            proposed=one,
+            impact=asker.unjudged_impact(decision.pattern_id, is_withheld=True) if decision.pattern_id else 0.0,
+            chars=None if decision.pattern_id else len(decision.reason),
+            proposed=decision,
         )
 
 

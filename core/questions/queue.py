@@ -142,17 +142,17 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     others = [item for item in queue if not item.is_urgent]
     others.sort(key=lambda item: (-item.impact / (item.seconds or 1.0), item.kind, item.subject))
     worthwhile = [*urgent, *(item for item in others if _is_worthwhile(item, scale, settings))]
-    left = minutes * SECONDS_PER_MINUTE
+    seconds_left = minutes * SECONDS_PER_MINUTE
     chosen = []
     for item in worthwhile:
-        if item.seconds * scale <= left:
+        if item.seconds * scale <= seconds_left:
             chosen.append(item)
-            left -= item.seconds * scale
+            seconds_left -= item.seconds * scale
     total = sum(item.impact for item in queue)
     return Plan(
         items=tuple(chosen),
         minutes=minutes,
-        seconds=minutes * SECONDS_PER_MINUTE - left,
+        seconds=minutes * SECONDS_PER_MINUTE - seconds_left,
         share=sum(item.impact for item in chosen) / total if total else 1.0,
         later=len(worthwhile) - len(chosen),
         left=len(queue) - len(worthwhile),

@@ -199,13 +199,13 @@ class SearchState(Struct, frozen=True):
     def without(self, source_id: str) -> SearchState:
         """Return the state without the questions about a source from which patterns were extracted."""
         recurring, lessons = self.recurring.found, self.lessons
-        found: tuple[Candidate, ...] = (*recurring, *lessons)
+        asked: tuple[Candidate, ...] = (*recurring, *lessons)
         return structs.replace(
             self,
             offers=self.offers.without(source_id),
             recurring=structs.replace(self.recurring, found=tuple(one for one in recurring if one[0].id != source_id)),
             lessons=tuple(one for one in lessons if one[0].id != source_id),
-            removed={**self.removed, **{one[0].id: one for one in found if one[0].id == source_id}},
+            removed={**self.removed, **{one[0].id: one for one in asked if one[0].id == source_id}},
         )
 
     def restored(self, source_id: str) -> SearchState:
@@ -317,11 +317,11 @@ class QuestionSearch:
         removed = {*self._state.removed, *self._state.offers.removed}
         if not removed:
             return
-        for one in reversed(snapshot.decisions):
-            if one.verb is Verb.EXTRACT and one.subject in removed:
-                removed.discard(one.subject)
-                if one.id in snapshot.curation.undone:
-                    self._state = self._state.restored(one.subject)
+        for decision in reversed(snapshot.decisions):
+            if decision.verb is Verb.EXTRACT and decision.subject in removed:
+                removed.discard(decision.subject)
+                if decision.id in snapshot.curation.undone:
+                    self._state = self._state.restored(decision.subject)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
         """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.

@@ -42,11 +42,11 @@ def checked_out(snapshot: Snapshot) -> str:
 
 def ask_stale(asker: Asker) -> Iterator[ReviewItem]:
     """Ask about patterns that agents get and whose anchors were removed, or renamed."""
-    for pattern_id, found in asker.found.stale.items():
+    for pattern_id, changes in asker.found.stale.items():
         pattern = asker.patterns.get(pattern_id)
         if pattern is None or asker.impacts.is_withheld[asker.board.row(pattern_id)]:
             continue
-        here = [one for one in found if one.anchor in pattern.anchors]  # the others were replaced since
+        here = [one for one in changes if one.anchor in pattern.anchors]  # the others were replaced since
         for part in ([one for one in here if one.is_removed], [one for one in here if not one.is_removed]):
             if part:
                 yield _ask(asker, pattern_id, tuple(part))

@@ -73,8 +73,8 @@ def parse_demand(text: str) -> Demand:
     """Parse the demand that a sentence makes."""
     text = _REASON.sub("", text.lower().replace("\u2019", "'"))
     sides = _sides()
-    found = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
-    axes = [axis for axis, _ in found]
+    sides_named = dict.fromkeys(sides[word] for word in _WORD.findall(text) if word in sides)
+    axes = [axis for axis, _ in sides_named]
     order: tuple[tuple[str, ...], ...] = ()
     if between := _ORDER.search(text):
         parts = (text[: between.start()], text[between.end() :])
@@ -83,7 +83,7 @@ def parse_demand(text: str) -> Demand:
     return Demand(
         negated=is_negated(text),
         numbers=tuple(sorted(set(_NUMBER.findall(text)))),
-        sides=tuple(sorted(side for side in found if axes.count(side[0]) == 1)),
+        sides=tuple(sorted(side for side in sides_named if axes.count(side[0]) == 1)),
         order=order,
     )
 

@@ -46,8 +46,8 @@ def load() -> Embed:
         tokens = tokenizer.encode_batch(list(texts))
         ids = np.array([encoding.ids for encoding in tokens], np.int64)
         mask = np.array([encoding.attention_mask for encoding in tokens], np.int64)
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (hidden,) = session.run(["last_hidden_state"], given)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (hidden,) = session.run(["last_hidden_state"], inputs)
         vectors: NDArray[np.float32] = np.einsum("btd,bt->bd", hidden, mask.astype(np.float32))
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         return vectors

@@ -466,8 +466,8 @@ class Embeddings(Generic[Record]):
             return self._read
 
     def count(self, records: Mapping[str, Record]) -> int:
-        known = self.vectors.places
-        return sum(self._subject.key(record) in known for record in records.values())
+        places = self.vectors.places
+        return sum(self._subject.key(record) in places for record in records.values())
 
     def missing(self, records: Mapping[str, Record]) -> dict[bytes, str]:
         """Return the texts without a vector by key; empty if the model is not available."""
@@ -476,17 +476,17 @@ class Embeddings(Generic[Record]):
         return {key: self._subject.text(record) for key, record in self._without_vector(records)}
 
     def _without_vector(self, records: Mapping[str, Record]) -> Iterator[tuple[bytes, Record]]:
-        known = self.vectors.places
+        places = self.vectors.places
         keyed = ((self._subject.key(record), record) for record in records.values())
-        return ((key, record) for key, record in keyed if key and key not in known)
+        return ((key, record) for key, record in keyed if key and key not in places)
 
     def coverage(self, records: Mapping[str, Record]) -> Coverage | None:
         """Return the coverage of the records; None if complete, or without the model."""
         missing = len({key for key, _ in self._without_vector(records)}) if is_available() else 0
         if not missing:
             return None
-        made = self.count(records)
-        return Coverage(made, made + missing)
+        count = self.count(records)
+        return Coverage(count, count + missing)
 
     def supposing(self, records: Mapping[str, Record]) -> Embeddings[Record]:
         """Return a copy with the missing vectors; self if there are over `MAX_ON_DEMAND`."""
@@ -537,26 +537,26 @@ class Embeddings(Generic[Record]):
             with self._lock:
                 self._read = vectors = Vectors.of(*self._file.read())
             missing = list(dict(self._without_vector(records)).items())
-            made, total = 0, len(missing)
+            done, total = 0, len(missing)
             missing.reverse()
             new: dict[bytes, Codes] = {}
             try:
                 while missing and not (stop and stop()):
                     if progress:
-                        progress(made, total)
+                        progress(done, total)
                     hashes, few = zip(*(missing.pop() for _ in range(min(_WRITTEN_AT_ONCE, len(missing)))), strict=True)
                     codes = encode_vectors(self._embedder.embed(list(map(self._subject.text, few))))
                     append(hashes, codes)
                     new.update(zip(hashes, codes, strict=True))
-                    made += len(hashes)
+                    done += len(hashes)
                     if len(new) * _MERGED_SHARE >= len(vectors.codes):
                         vectors = self._add(vectors, new)
                         new = {}
             finally:
                 self._add(vectors, new)
             if progress:
-                progress(made, total)
-            return made
+                progress(done, total)
+            return done
 
     def _add(self, vectors: Vectors, new: Mapping[bytes, Codes]) -> Vectors:
         if new:
@@ -597,23 +597,23 @@ class Embeddings(Generic[Record]):
         numbers = [number for number, row in enumerate(rows) if row >= 0]
         units = vectors.codes[[rows[number] for number in numbers]].astype(np.float32)
         units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
-        found: dict[int, dict[int, float]] = {}
+        close: dict[int, dict[int, float]] = {}
         for start in range(0, len(numbers), _ROWS_AT_ONCE):
             cosines = units[start : start + _ROWS_AT_ONCE] @ units.T
             for place, line in enumerate(cosines, start):
                 near = np.flatnonzero(line[:place] >= least)
                 near = near[np.argsort(-line[near])[:MAX_CLOSE]]
-                found[numbers[place]] = {numbers[one]: float(line[one]) for one in near}
-        return found
+                close[numbers[place]] = {numbers[one]: float(line[one]) for one in near}
+        return close
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
         """Return the row in `vectors` of each ID, -1 for an ID without a vector; computes keys of new records only."""
-        known = [one for one in self._rows if one.vectors is vectors]
-        for one in known:
+        cached = [one for one in self._rows if one.vectors is vectors]
+        for one in cached:
             if one.ids is ids:
                 return one.rows
         rows = np.full(len(ids), -1, np.int64)
-        last = next((one for one in known if ids and one.ids[:1] == ids[:1]), None)
+        last = next((one for one in cached if ids and one.ids[:1] == ids[:1]), None)
         new: Iterable[int] = range(len(ids))
         if last is not None:
             common = min(len(ids), len(last.ids))

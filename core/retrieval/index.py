@@ -52,11 +52,11 @@ class RowsByTerm(dict[Term, Rows]):
 
     @cached_property
     def _tags_by_word(self) -> Mapping[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        tags: dict[str, list[str]] = {}
         for kind, tag in self:
             for word in content_words(tag) if kind == TAG else ():
-                found.setdefault(word, []).append(tag)
-        return found
+                tags.setdefault(word, []).append(tag)
+        return tags
 
 
 class ChangedRows:
@@ -93,11 +93,11 @@ class ChangedRows:
 
 def index_rows(keys_of_rows: Iterable[Iterable[_Key]]) -> dict[_Key, Rows]:
     """Return the rows by key."""
-    found: dict[_Key, array[int]] = {}
+    rows_of: dict[_Key, array[int]] = {}
     for row, keys in enumerate(keys_of_rows):
         for key in keys:
-            found.setdefault(key, array("i")).append(row)
-    return {key: np.array(rows, np.int32) for key, rows in found.items()}
+            rows_of.setdefault(key, array("i")).append(row)
+    return {key: np.array(rows, np.int32) for key, rows in rows_of.items()}
 
 
 TYPES: Final = tuple(PatternType)  # pattern types by their code in arrays

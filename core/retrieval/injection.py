@@ -122,22 +122,22 @@ class Ranking:
 
     def __post_init__(self) -> None:
         board, index = self.board, self.index
-        known = self.relevance.rows
+        rows = self.relevance.rows
         # An index and a board of the same patterns have the same rows, which saves a lookup of every ID.
         if index.ids != board.ids:
-            known = board.rows_of(index.ids[row] for row in known.tolist())
+            rows = board.rows_of(index.ids[row] for row in rows.tolist())
         self._values = self.relevance.values
         stale = [board.row(id) for id in self.stale if id in board]
-        factor = np.where(np.isin(known, stale), self.settings.stale_factor, 1.0) if stale else 1.0
-        self._multiplier = board.multiplier[known] * factor
-        self._uses = board.uses[known]
-        self._rows = known
-        self._score = self._values * board.effectiveness[known] * self._multiplier
+        factor = np.where(np.isin(rows, stale), self.settings.stale_factor, 1.0) if stale else 1.0
+        self._multiplier = board.multiplier[rows] * factor
+        self._uses = board.uses[rows]
+        self._rows = rows
+        self._score = self._values * board.effectiveness[rows] * self._multiplier
         allowed = np.array([self._is_included(kind) for kind in TYPES])
         self._eligible: NDArray[np.bool_] = (
             allowed[index.types[self.relevance.rows]]
-            & board.injectable[known]
-            & (board.effectiveness[known] >= self.settings.min_success_rate)
+            & board.injectable[rows]
+            & (board.effectiveness[rows] >= self.settings.min_success_rate)
             & ~np.isin(self.relevance.rows, find_strategy_rows(index))
             & self.settings.enabled
         )
@@ -163,11 +163,11 @@ class Ranking:
         lowest = self._order(self._values)
         highest = lowest if untried is None else self._order(untried.values)
         places = np.flatnonzero(self._eligible)
-        left = places[np.argsort(highest[places], kind="stable")].tolist()  # the best one last
+        remaining = places[np.argsort(highest[places], kind="stable")].tolist()  # the best one last
         ready: list[tuple[float, tuple[float, int, str], int, float]] = []  # a heap: order, ties, place, relevance
-        for _ in range(min(_MAX_RANKED, len(left))):
-            while left and (not ready or highest[left[-1]] >= -ready[0][0]):
-                place = left.pop()
+        for _ in range(min(_MAX_RANKED, len(remaining))):
+            while remaining and (not ready or highest[remaining[-1]] >= -ready[0][0]):
+                place = remaining.pop()
                 pattern = self.patterns[self._id(place)]
                 order, relevance = lowest, self._values
                 if untried is not None and highest[place] > lowest[place] and untried.matches(pattern):
@@ -211,7 +211,7 @@ class Ranking:
         places = np.flatnonzero(~self._eligible)
         if len(self.patterns) > LIST_ALL_UP_TO:
             places = places[np.argsort(-self._values[places], kind="stable")[:MAX_LEFT_OUT]]
-        found = [
+        patterns = [
             OmittedPattern(
                 pattern_id=self._id(place),
                 reason=self._reason(self._id(place)) or NOTHING_IN_COMMON,
@@ -221,12 +221,12 @@ class Ranking:
             if self._id(place) not in named
         ]
         if len(self.patterns) <= LIST_ALL_UP_TO:
-            named |= {one.pattern_id for one in found}
-            found += (
+            named |= {one.pattern_id for one in patterns}
+            patterns += (
                 OmittedPattern(pattern_id=id, reason=self._reason(id) or NOTHING_IN_COMMON, score=0.0)
                 for id in sorted(self.patterns.keys() - named)
             )
-        return found
+        return patterns
 
     def _reason(self, pattern_id: str) -> str:
         """Return why a pattern is not injected for any task; "" if it may be."""
@@ -548,8 +548,8 @@ def find_strategy_rows(index: PatternIndex) -> np.ndarray[tuple[int], np.dtype[n
     if rows is None:
         return np.empty(0, np.int32)
     kinds = [code for code, kind in enumerate(PatternType) if kind in (PatternType.SUCCESS, PatternType.ANTI)]
-    found: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
-    return found
+    strategies: np.ndarray[tuple[int], np.dtype[np.int32]] = rows[np.isin(index.types[rows], kinds)]
+    return strategies
 
 
 def choose_strategies(ranking: Ranking) -> Strategies:
@@ -616,12 +616,12 @@ def _render_lines(chosen: list[Pattern], board: Scoreboard, limit: int) -> str:
 
 
 def _why_unfit(pattern: Pattern, board: Scoreboard, settings: InjectionSettings) -> str:
-    found = board.assessment(pattern.id)
-    if not found.injectable:
-        return f"{found.shown}, by {found.decided_by}"
+    assessment = board.assessment(pattern.id)
+    if not assessment.injectable:
+        return f"{assessment.shown}, by {assessment.decided_by}"
     if pattern.type is PatternType.ANTI:
         return ""
-    if not found.successes + found.failures:
+    if not assessment.successes + assessment.failures:
         return "no result yet"
-    rate = found.rate or 0.0
+    rate = assessment.rate or 0.0
     return _low_rate(rate, settings) if rate < settings.min_success_rate else ""

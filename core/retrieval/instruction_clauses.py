@@ -187,12 +187,12 @@ _NEGATED: Final = lazy_regex(r"\b(?:never|not?|cannot)\b|n't\b")
 def split_steps(text: str) -> tuple[str, str] | None:
     """Return two steps that a normalized text orders, the first one first, None if it states no order."""
     for regex, main in _STEPS:
-        if found := regex.search(text):
+        if match := regex.search(text):
             # "Never X before Y" and "no X until Y" demand Y first; "X until Y" states no order.
-            is_ban = bool(main) and _NEGATED.search(found[main]) is not None
-            if not is_ban and found.groupdict().get("until"):
+            is_ban = bool(main) and _NEGATED.search(match[main]) is not None
+            if not is_ban and match.groupdict().get("until"):
                 return None
-            return (found["then"], found["first"]) if is_ban else (found["first"], found["then"])
+            return (match["then"], match["first"]) if is_ban else (match["first"], match["then"])
     return None
 
 
@@ -310,10 +310,10 @@ class WordTable(Struct, frozen=True):
 def word_table() -> WordTable:
     """Read `instruction_words.yaml`."""
     blocks = read_blocks(Path(__file__).with_name("instruction_words.yaml"))
-    known: dict[tuple[str, ...], str] = {}
+    tokens: dict[tuple[str, ...], str] = {}
     for line in blocks["same"]:
         name, _, others = line.partition(":")
-        known |= dict.fromkeys((_key(one) for one in (name, *others.split(","))), " ".join(_key(name)))
+        tokens |= dict.fromkeys((_key(one) for one in (name, *others.split(","))), " ".join(_key(name)))
     choices, own = dict[str, tuple[tuple[int, int], ...]](), set[int]()
     for number, line in enumerate(map(str.strip, blocks["choices"])):
         if line.startswith("!"):
@@ -321,21 +321,21 @@ def word_table() -> WordTable:
         for side, words in enumerate(line.strip("! ").split(" / ")):
             first = ""
             for key in map(_key, words.split(",")):
-                first = first or known.get(key, " ".join(key))
-                known.setdefault(key, first)
-                if (number, side) not in (places := choices.get(known[key], ())):
-                    choices[known[key]] = *places, (number, side)
+                first = first or tokens.get(key, " ".join(key))
+                tokens.setdefault(key, first)
+                if (number, side) not in (places := choices.get(tokens[key], ())):
+                    choices[tokens[key]] = *places, (number, side)
     for name, token in (("negations", _NOT), ("openings", _OPENING)):
-        known |= dict.fromkeys(map(_key, ",".join(blocks[name]).split(",")), token)
+        tokens |= dict.fromkeys(map(_key, ",".join(blocks[name]).split(",")), token)
     expressions: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for key, word in sorted(known.items(), key=lambda one: -len(one[0])):
+    for key, word in sorted(tokens.items(), key=lambda one: -len(one[0])):
         if key and key != (word,):
             expressions.setdefault(key[0], []).append((key, word))
     weights = dict[str, float]()
     for name, weight in (("weak", WEAK), ("common", COMMON)):
-        weights |= dict.fromkeys((known.get(key, key[0]) for key in map(_key, " ".join(blocks[name]).split())), weight)
+        weights |= dict.fromkeys((tokens.get(key, key[0]) for key in map(_key, " ".join(blocks[name]).split())), weight)
     verbs = {_stem(word): number for number, line in enumerate(blocks["verbs"]) for word in line.split()}
-    verbs |= {known[key]: verbs[key[0]] for key in known if len(key) == 1 and key[0] in verbs}
+    verbs |= {tokens[key]: verbs[key[0]] for key in tokens if len(key) == 1 and key[0] in verbs}
     kinds = {
         _stem(tool): " ".join(_key(kind))
         for kind, _, tools in (line.partition(":") for line in blocks["kinds"])
@@ -344,10 +344,10 @@ def word_table() -> WordTable:
     lists = (frozenset(map(_stem, " ".join(blocks[name]).split())) for name in ("prepositions", "stop"))
     areas = (word for line in blocks["areas"] for word in line.split()[1:])
     nouns = frozenset(
-        (*known.values(), *map(_stem, areas), *(word for word, weight in weights.items() if weight > WEAK))
+        (*tokens.values(), *map(_stem, areas), *(word for word, weight in weights.items() if weight > WEAK))
     )
-    found = {word: tuple(keys) for word, keys in expressions.items()}
-    return WordTable(choices, found, frozenset(own), nouns, weights, verbs, kinds, *lists)
+    expressions_of = {word: tuple(keys) for word, keys in expressions.items()}
+    return WordTable(choices, expressions_of, frozenset(own), nouns, weights, verbs, kinds, *lists)
 
 
 def _key(text: str) -> tuple[str, ...]:
@@ -471,9 +471,9 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
     # A name in a list, such as of requirements, is not chosen.
     content = core_words(frozenset(head))
     is_chosen = "`" in text or bool(tail) or len(content) <= _FEW or content != head
-    found = (choice for word in sorted(head | tail) for choice in table.choices.get(word, ()))
-    found = (choice for choice in found if is_chosen or choice[0] not in table.own)
-    choices = (*found, *((_INDENT, 1) for unit, _ in numbers if unit == "space"))
+    options = (choice for word in sorted(head | tail) for choice in table.choices.get(word, ()))
+    options = (choice for choice in options if is_chosen or choice[0] not in table.own)
+    choices = (*options, *((_INDENT, 1) for unit, _ in numbers if unit == "space"))
     return Clause(
         head=frozenset(head),
         tail=frozenset(tail),
@@ -489,12 +489,12 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
     )
 
 
-def _keep_subject(found: re.Match[str]) -> str:
+def _keep_subject(match: re.Match[str]) -> str:
     """Replace a number with its subject, such as the language of which it is a version."""
-    before, after = found["before"] or "", found["after"] or ""
-    if _unit_of(found):
+    before, after = match["before"] or "", match["after"] or ""
+    if _unit_of(match):
         return f" {before} "
-    return f" {before} {after} " if found["number"] not in NUMBER_WORDS else found[0]
+    return f" {before} {after} " if match["number"] not in NUMBER_WORDS else match[0]
 
 
 def _split(text: str) -> Iterator[_Token]:
@@ -548,16 +548,16 @@ def _join(tokens: Sequence[_Token]) -> Iterator[_Token]:
 
 
 def _numbers(text: str) -> Iterator[tuple[str, str]]:
-    for found in _UNIT.finditer(text):
-        number = NUMBER_WORDS.get(found["number"], found["number"])
-        if unit := _unit_of(found):
+    for match in _UNIT.finditer(text):
+        number = NUMBER_WORDS.get(match["number"], match["number"])
+        if unit := _unit_of(match):
             is_duration = unit in _SECONDS and number.replace(".", "", 1).isdecimal()
             yield ("second", f"{float(number) * _SECONDS[unit]:g}") if is_duration else (unit, number)
 
 
-def _unit_of(found: re.Match[str]) -> str:
-    before = found["before"] or ""
-    return _SAME_UNITS.get(before, before) or _UNITS.get(found["after"] or "", "")
+def _unit_of(match: re.Match[str]) -> str:
+    before = match["before"] or ""
+    return _SAME_UNITS.get(before, before) or _UNITS.get(match["after"] or "", "")
 
 
 @cache
@@ -586,8 +586,8 @@ def share_of_lighter(one: frozenset[str], other: frozenset[str]) -> float:
 
 def is_substituted(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether a known thing takes the place of another one: "add tests", "add types"."""
-    known, shared = word_table().known, one & other
-    return all(any(weigh((word,)) >= COMMON for word in words & known) for words in (one - shared, other - shared))
+    things, shared = word_table().known, one & other
+    return all(any(weigh((word,)) >= COMMON for word in words & things) for words in (one - shared, other - shared))
 
 
 def do_the_same(one: Clause, other: Clause) -> bool:

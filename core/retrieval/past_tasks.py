@@ -75,20 +75,20 @@ class PastTasks:
     @classmethod
     def of(cls, tasks: Iterable[SuccessfulTask]) -> PastTasks:
         """Choose the newest different tasks of each pattern; `tasks` are newest first."""
-        found: list[SuccessfulTask] = []
+        chosen: list[SuccessfulTask] = []
         seen: dict[str, set[frozenset[str]]] = {}
         for task in tasks:
             kept = []
             for pattern_id in task.pattern_ids if task.words else ():
-                known = seen.setdefault(pattern_id, set())
-                if task.words not in known and len(known) < MAX_PER_PATTERN:
-                    known.add(task.words)
+                word_sets = seen.setdefault(pattern_id, set())
+                if task.words not in word_sets and len(word_sets) < MAX_PER_PATTERN:
+                    word_sets.add(task.words)
                     kept.append(pattern_id)
             if kept:
-                found.append(task if len(kept) == len(task.pattern_ids) else task._replace(pattern_ids=tuple(kept)))
-            if len(found) == MAX_TASKS:
+                chosen.append(task if len(kept) == len(task.pattern_ids) else task._replace(pattern_ids=tuple(kept)))
+            if len(chosen) == MAX_TASKS:
                 break
-        return cls(tuple(found))
+        return cls(tuple(chosen))
 
     @cached_property
     def loop_ids(self) -> tuple[str, ...]:
@@ -110,18 +110,20 @@ class PastTasks:
 
         `closeness` is the cosine of the task with each of `loop_ids`, NaN where unknown. `without` leaves out one task.
         """
-        known = next((one for one in tuple(self._for_index) if one.patterns() is index), None) or self._prepare(index)
-        similar = self._similar_by_words(profile, index, known)
+        prepared = next((one for one in tuple(self._for_index) if one.patterns() is index), None) or self._prepare(
+            index
+        )
+        similar = self._similar_by_words(profile, index, prepared)
         if closeness is not None:
             similar = np.maximum(similar, scale_closeness(closeness))
         if without is not None:
             similar[without] = 0.0
-        found = np.zeros(len(index.ids))
-        tasks, patterns = known.pairs
-        np.maximum.at(found, patterns, similar[tasks])
-        return found
+        nearest = np.zeros(len(index.ids))
+        tasks, patterns = prepared.pairs
+        np.maximum.at(nearest, patterns, similar[tasks])
+        return nearest
 
-    def _similar_by_words(self, profile: TaskProfile, index: PatternIndex, known: _ForIndex) -> Floats:
+    def _similar_by_words(self, profile: TaskProfile, index: PatternIndex, prepared: _ForIndex) -> Floats:
         """Return the cosine of words; a long text is not similar to every task.
 
         Words count by their rarity in patterns, so that no past task changes what another one adds.
@@ -133,7 +135,7 @@ class PastTasks:
             asked += weight
             if (rows := self._rows_of.get(word)) is not None:
                 shared[rows] += weight
-        similar: Floats = np.minimum(shared / np.sqrt(np.maximum(known.squares * asked, 1e-12)), 1.0)
+        similar: Floats = np.minimum(shared / np.sqrt(np.maximum(prepared.squares * asked, 1e-12)), 1.0)
         return similar
 
     def _prepare(self, index: PatternIndex) -> _ForIndex:
@@ -161,8 +163,8 @@ def find_worked(loop_id: str, board: Scoreboard) -> tuple[str, ...]:
     if loop_id in board.inputs.ignored:
         return ()
     uses = board.inputs.loop_patterns(loop_id).uses
-    found = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
-    return found if len(found) <= board.settings.learning.max_marks else ()
+    pattern_ids = tuple(sorted({use.pattern_id for use in uses if use.kind != "injected" and use.success}))
+    return pattern_ids if len(pattern_ids) <= board.settings.learning.max_marks else ()
 
 
 class WordWeights(NamedTuple):
@@ -251,9 +253,9 @@ def _compare(past: PastTasks, worked: Mapping[str, Pattern]) -> _Choices:
     for number, task in enumerate(past.tasks):
         profile = analyse_task(task.task)
         similar = count_similarity(past.similarity(profile, index, without=number))
-        found = measure_relevance(profile, index, worked)
+        relevance = measure_relevance(profile, index, worked)
         parts = np.zeros((len(index.ids), len(_PARTS)))
-        parts[found.rows] = np.stack([found.parts[name] for name in _PARTS], axis=1)
+        parts[relevance.rows] = np.stack([relevance.parts[name] for name in _PARTS], axis=1)
         parts *= _DEFAULT[index.types]
         own = parts.sum(axis=1)
         order = np.argsort(-(own + np.clip(similar - own, 0.0, MAX_PAST)), kind="stable").tolist()

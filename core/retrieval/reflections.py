@@ -98,8 +98,8 @@ def iterate_learnings(source: str, snapshot: Snapshot) -> Iterator[tuple[Learnin
     if reflection is None or reflection.superseded or not reflection.has_learning or not reflection.text.strip():
         return
     task_id, loop_id = reflection.task_id, reflection.loop_id
-    known = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
-    key = f"task/{task_id}" if known or not loop_id else f"loop/{loop_id}"
+    is_known_task = task_id in snapshot.tasks or task_id in snapshot.memory_tasks
+    key = f"task/{task_id}" if is_known_task or not loop_id else f"loop/{loop_id}"
     work = find_work(key, snapshot)
     attempt = snapshot.attempts.get(f"{task_id}.{reflection.attempt}")
     outcomes = (attempt.outcome if attempt is not None else Outcome.UNKNOWN, work_outcome(work), reflection.outcome)
@@ -246,22 +246,24 @@ class ReflectionChoice:
         least = settings.min_reflection_relevance
         near = [match for match in matches if match.relevance >= least]
         far = [match for match in matches if match.relevance < least][:MAX_LEFT_OUT]
-        for one in _scored(far, now, half_life_days):
-            self._leave_out(one, f"{WEAK_MATCH} {format_decimal(one.relevance)} (at least {format_decimal(least)})")
-        for place, one in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
+        for reflection in _scored(far, now, half_life_days):
+            self._leave_out(
+                reflection, f"{WEAK_MATCH} {format_decimal(reflection.relevance)} (at least {format_decimal(least)})"
+            )
+        for place, reflection in enumerate(_merge_duplicates(_scored(near, now, half_life_days)[:MAX_GROUPED])):
             if not settings.include_reflections:
                 reason = "switched off (reflections)"
             elif place >= MAX_SCANNED:
                 reason = self._limit_reason()
             else:
-                is_held = orders and not approved(one.text)
-                reason = find_stop_reason(one.text, settings.max_field_chars, is_held, used_scripts)
+                is_held = orders and not approved(reflection.text)
+                reason = find_stop_reason(reflection.text, settings.max_field_chars, is_held, used_scripts)
             if reason:
-                self._leave_out(one, reason)
+                self._leave_out(reflection, reason)
             else:
-                self._waiting.append(one)
+                self._waiting.append(reflection)
             if reason.startswith(HELD_PREFIX):
-                self._held.append(one)
+                self._held.append(reflection)
         self._fill(int(settings.max_tokens * settings.reflection_share))
 
     @property
@@ -270,8 +272,8 @@ class ReflectionChoice:
         chosen = sorted((one.score for one in self._chosen), reverse=True)
         is_full = len(chosen) >= self._settings.max_reflections
         least = chosen[-1] if is_full and chosen else 0.0
-        found = sorted((one for one in self._held if one.score >= least), key=_by_score)
-        return tuple(found[: self._settings.max_reflections])
+        held = sorted((one for one in self._held if one.score >= least), key=_by_score)
+        return tuple(held[: self._settings.max_reflections])
 
     @property
     def reserved_text(self) -> str:
@@ -286,22 +288,22 @@ class ReflectionChoice:
         settings = self._settings
         self._fill(settings.max_tokens, before, behind)
         included: list[ChosenReflection] = []
-        for one in sorted(self._chosen, key=_by_score):
-            longer = put_reflections(before, render_reflections([*included, one], settings), behind)
+        for reflection in sorted(self._chosen, key=_by_score):
+            longer = put_reflections(before, render_reflections([*included, reflection], settings), behind)
             text = put_reflections(before, render_reflections(included, settings)).fenced()
             if count_tokens(longer.fenced()) > settings.max_tokens:
-                self._waiting.append(one)
-            elif does := find_completed_harm(_block_text(len(included) + 1, one, settings), text):
-                self._leave_out(one, f"together with the text before it, the context {does}")
+                self._waiting.append(reflection)
+            elif does := find_completed_harm(_block_text(len(included) + 1, reflection, settings), text):
+                self._leave_out(reflection, f"together with the text before it, the context {does}")
             else:
-                included.append(one)
+                included.append(reflection)
         full = len(included) >= settings.max_reflections
-        for one in sorted(self._waiting, key=_by_score):
-            self._leave_out(one, self._limit_reason() if full else "over the token budget")
+        for reflection in sorted(self._waiting, key=_by_score):
+            self._leave_out(reflection, self._limit_reason() if full else "over the token budget")
         section = render_reflections(included, settings)
         if behind.unreviewed and section and (does := find_completed_harm(behind.unreviewed, section)):
-            for one in included:
-                self._leave_out(one, f"together with the text after it, the context {does}")
+            for reflection in included:
+                self._leave_out(reflection, f"together with the text after it, the context {does}")
             included, section = [], ""
         left_out = tuple(sorted(self._left_out, key=_by_score)[:MAX_LEFT_OUT])
         return put_reflections(before, section, behind), ReflectionSection(chosen=tuple(included), left_out=left_out)
@@ -310,12 +312,12 @@ class ReflectionChoice:
         """Choose further entries within a token budget: of the context, or without `before` of the section alone."""
         waiting, self._waiting = self._waiting, []
         tried = 0
-        for one in waiting:
-            more = [*self._chosen, one]
+        for reflection in waiting:
+            more = [*self._chosen, reflection]
             if len(more) > self._settings.max_reflections or tried >= _MAX_TRIED:
-                self._waiting.append(one)
+                self._waiting.append(reflection)
             elif self._count(render_reflections(more, self._settings), before, behind) > budget:
-                self._waiting.append(one)
+                self._waiting.append(reflection)
                 tried += 1
             else:
                 self._chosen = more
@@ -326,8 +328,10 @@ class ReflectionChoice:
     def _limit_reason(self) -> str:
         return f"limit of {self._settings.max_reflections} reached"
 
-    def _leave_out(self, one: ChosenReflection, reason: str) -> None:
-        self._left_out.append(ReflectionLeftOut(id=one.id, text=one.text, reason=reason, score=one.score))
+    def _leave_out(self, reflection: ChosenReflection, reason: str) -> None:
+        self._left_out.append(
+            ReflectionLeftOut(id=reflection.id, text=reflection.text, reason=reason, score=reflection.score)
+        )
 
 
 @lru_cache(4096)
@@ -357,31 +361,31 @@ def render_reflections(chosen: Sequence[ChosenReflection], settings: InjectionSe
     return "\n".join((f"{HEADING}\n", *blocks))
 
 
-def _block_text(number: int, one: ChosenReflection, settings: InjectionSettings) -> str:
+def _block_text(number: int, reflection: ChosenReflection, settings: InjectionSettings) -> str:
     limit = settings.max_field_chars
-    details = [one.outcome.label or "no outcome yet", *["drafted from the log"] * one.draft]
-    if len(one.sources) > 1:
-        details.append(f"learned {len(one.sources):,} times")
-    title = "" if find_stop_reason(one.title, limit, True) else one.title.strip()
+    details = [reflection.outcome.label or "no outcome yet", *["drafted from the log"] * reflection.draft]
+    if len(reflection.sources) > 1:
+        details.append(f"learned {len(reflection.sources):,} times")
+    title = "" if find_stop_reason(reflection.title, limit, True) else reflection.title.strip()
     lines = [
         format_heading(number, title or "A similar task", ", ".join(details), min(limit, _MAX_TITLE)),
-        f"   - Learning: {escape_inline(one.text, limit)}",
+        f"   - Learning: {escape_inline(reflection.text, limit)}",
     ]
-    if len(one.sources) > 1:
-        lines.append(f"   - Source: {plural(len(one.sources), 'loop or task', 'loops and tasks')}")
-    elif not find_stop_reason(one.sources[0], limit, True):
-        lines.append(f"   - Source: {escape_inline(one.sources[0], limit)}")
+    if len(reflection.sources) > 1:
+        lines.append(f"   - Source: {plural(len(reflection.sources), 'loop or task', 'loops and tasks')}")
+    elif not find_stop_reason(reflection.sources[0], limit, True):
+        lines.append(f"   - Source: {escape_inline(reflection.sources[0], limit)}")
     return "\n".join(lines) + "\n"
 
 
 def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: float) -> list[ChosenReflection]:
-    found = []
+    chosen = []
     for match in matches:
         learning = match.learning
         factor = EFFECT_FACTORS.get(learning.effectiveness, OUTCOME_FACTORS[learning.outcome])
         factor *= DRAFT_FACTOR if learning.draft else 1.0
         faded = 1.0 if learning.at is None else decayed_value(learning.at, now, half_life_days)
-        found.append(
+        chosen.append(
             ChosenReflection(
                 id=learning.id,
                 text=learning.text,
@@ -399,11 +403,11 @@ def _scored(matches: Iterable[LearningMatch], now: datetime, half_life_days: flo
                 at=learning.at,
             )
         )
-    return sorted(found, key=_by_score)
+    return sorted(chosen, key=_by_score)
 
 
-def _by_score(one: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
-    return -one.score, one.id
+def _by_score(reflection: ChosenReflection | ReflectionLeftOut) -> tuple[float, str]:
+    return -reflection.score, reflection.id
 
 
 def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenReflection]:
@@ -412,8 +416,8 @@ def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenRefl
     groups: list[list[ChosenReflection]] = []
     statements: list[Statement] = []
     group_of: dict[tuple[str, bool, str], int] = {}
-    for one in scored:
-        statement = Statement.of(one.text)
+    for reflection in scored:
+        statement = Statement.of(reflection.text)
         place = group_of.get(statement.key)
         if place is None:
             alike = [row for row, _ in texts.find_similar(statement.words, MIN_SIMILARITY)]
@@ -424,7 +428,7 @@ def _merge_duplicates(scored: Iterable[ChosenReflection]) -> Iterator[ChosenRefl
             statements.append(statement)
             groups.append([])
         group_of.setdefault(statement.key, place)
-        groups[place].append(one)
+        groups[place].append(reflection)
     for first, *others in groups:
         works = {one.title for one in (first, *others) if not is_key_learning(one.id)}
         own = (one for one in (first, *others) if not (is_key_learning(one.id) and one.title in works))

@@ -191,25 +191,25 @@ def measure_relevance(
     is_common = (common > 0) & (~is_semantic | (parts["meaning"] > 0)) | (parts["meaning"] >= FAINT)
     past = np.zeros(size) if past is None else count_similarity(past)
     rows = np.flatnonzero(is_common | (parts["error"] > 0) | (past > 0)).astype(np.int64)
-    found = {name: values[rows] for name, values in parts.items()}
+    parts_of_rows = {name: values[rows] for name, values in parts.items()}
     kinds, is_semantic = index.types[rows], is_semantic[rows]
-    own = _mixed(found, kinds, is_semantic, weights)
+    own = _mixed(parts_of_rows, kinds, is_semantic, weights)
     candidates = _regex_candidates(own, kinds)
     if defers_regexes:
         values = own + _count_past(past[rows], own)
         for name, places in candidates.items():
-            found[name][places] = 1.0
-        own = _mixed(found, kinds, is_semantic, weights)
+            parts_of_rows[name][places] = 1.0
+        own = _mixed(parts_of_rows, kinds, is_semantic, weights)
         untried = UntriedRegexes(own + _count_past(past[rows], own), profile.text)
         return Relevance(rows, values, {}, is_semantic, weights, untried=untried, has_vectors=closeness is not None)
     for name, places in candidates.items():
         for place in places.tolist():
             if _matches_regex(patterns.get(index.ids[rows[place]]), profile.text):
-                found[name][place] = 1.0
-    own = _mixed(found, kinds, is_semantic, weights)
-    found[PAST_TASKS] = _count_past(past[rows], own)
-    values = own + found[PAST_TASKS]
-    return Relevance(rows, values, found, is_semantic, weights, has_vectors=closeness is not None)
+                parts_of_rows[name][place] = 1.0
+    own = _mixed(parts_of_rows, kinds, is_semantic, weights)
+    parts_of_rows[PAST_TASKS] = _count_past(past[rows], own)
+    values = own + parts_of_rows[PAST_TASKS]
+    return Relevance(rows, values, parts_of_rows, is_semantic, weights, has_vectors=closeness is not None)
 
 
 def _count_past(past: Floats, own: Floats) -> Floats:
@@ -239,17 +239,17 @@ def _mixed(
 def _add_words(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
     """Weight each word by its rarity, `log(1 + patterns / patterns with the word)`."""
     size = max(index.size, 1)
-    known = []
+    weights = []
     for word in sorted(profile.words):  # sorted, so that every process gets the same sums
         rows = index.terms.get(WORD, word)
         if rows is not None:
             weight = math.log1p(size / len(rows))
             part[rows] += weight
-            known.append(weight)
-    if not known:
+            weights.append(weight)
+    if not weights:
         return
-    unknown = [math.log1p(size)] * (len(profile.words) - len(known))
-    full = sum((sorted(known, reverse=True) + unknown)[:_SALIENT_WORDS])
+    unknown = [math.log1p(size)] * (len(profile.words) - len(weights))
+    full = sum((sorted(weights, reverse=True) + unknown)[:_SALIENT_WORDS])
     np.minimum(part / full, 1.0, out=part)
 
 

@@ -199,7 +199,7 @@ def _code(label: str, text: str, language: str, limit: int) -> list[str]:
     if not any(map(str.strip, code)):
         return []
     fence = FENCE + (language if _LANGUAGE_NAME.fullmatch(language) else "")
-    shown = [escape_delimiters(escape_fences(visible_line(line.expandtabs(4), limit))) for line in code]
-    if len(shown) > MAX_TEMPLATE_LINES:
-        shown[MAX_TEMPLATE_LINES:] = [f"… {len(shown) - MAX_TEMPLATE_LINES:,} more lines"]
-    return [f"   - {label}:", *(f"     {line}".rstrip() for line in (fence, *shown, FENCE))]
+    lines = [escape_delimiters(escape_fences(visible_line(line.expandtabs(4), limit))) for line in code]
+    if len(lines) > MAX_TEMPLATE_LINES:
+        lines[MAX_TEMPLATE_LINES:] = [f"… {len(lines) - MAX_TEMPLATE_LINES:,} more lines"]
+    return [f"   - {label}:", *(f"     {line}".rstrip() for line in (fence, *lines, FENCE))]

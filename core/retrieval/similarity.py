@@ -85,17 +85,17 @@ class TextPool:
         return [(row, ratio) for row, ratio in zip(rows, ratios, strict=True) if ratio > threshold]
 
     def _find_candidates(self, text: str) -> list[int]:
-        found: list[Rows] = []
-        left = _MAX_POSTINGS
+        postings: list[Rows] = []
+        postings_left = _MAX_POSTINGS
         lists = (self._rows[word] for word in dict.fromkeys(text.split()) if word in self._rows)
         for holding in sorted(lists, key=len):
-            found.append(np.array(holding[:left], np.int32))  # a copy: a view would forbid further appends
-            left -= len(found[-1])
-            if not left:
+            postings.append(np.array(holding[:postings_left], np.int32))  # a copy: a view would forbid further appends
+            postings_left -= len(postings[-1])
+            if not postings_left:
                 break
-        if not found:
+        if not postings:
             return []
-        counts = np.bincount(np.concatenate(found))
+        counts = np.bincount(np.concatenate(postings))
         rows = np.flatnonzero(counts > 1)
         if len(rows) < MAX_COMPARED:  # seldom: most texts share one word with thousands of others
             rows = np.flatnonzero(counts > 0)
@@ -108,16 +108,16 @@ def measure_ratios(text: str, others: list[str], threshold: float) -> list[float
     """Return similarities of texts with sorted words, 0..1; 0 below `threshold`."""
     from rapidfuzz import fuzz, process
 
-    found = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
-    return [float(ratio) for ratio in found[0] / 100]
+    ratios = process.cdist([text], others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
+    return [float(ratio) for ratio in ratios[0] / 100]
 
 
 def measure_pairs(ones: list[str], others: list[str], threshold: float) -> list[float]:
     """Return `measure_ratios` of the first texts of both lists, of the second ones, and so on."""
     from rapidfuzz import fuzz, process
 
-    found = process.cpdist(ones, others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
-    ratios: list[float] = (found / 100).tolist()
+    similar = process.cpdist(ones, others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
+    ratios: list[float] = (similar / 100).tolist()
     return ratios
 
 
@@ -175,8 +175,8 @@ class Bands:
     def find_next(self, rows: Rows) -> tuple[Rows, Rows]:
         """Return for each hash of these rows the next `_MAX_ROWS` rows with it, and for which place in `rows`."""
         places = self._places[self._known.searchsorted(rows)].ravel()
-        found, owners = _join_ranges(places + 1, self._ends[places])
-        return self._rows[found], (owners // BANDS).astype(np.int32)
+        places_after, owners = _join_ranges(places + 1, self._ends[places])
+        return self._rows[places_after], (owners // BANDS).astype(np.int32)
 
 
 def hash_texts(texts: Sequence[str]) -> Hashes:
@@ -240,12 +240,12 @@ def find_repeated(
         score_cutoff=THRESHOLD * 100,
         dtype=np.float32,
     )
-    found: dict[str, Repetition] = {}
+    repeated: dict[str, Repetition] = {}
     for row, (key, _) in enumerate(wanted):
         columns = np.flatnonzero(similar[row])
-        if len(columns) and key not in found:
-            found[key] = places[int(columns[0])][0]
-    return found
+        if len(columns) and key not in repeated:
+            repeated[key] = places[int(columns[0])][0]
+    return repeated
 
 
 def _line_words(text: str) -> str:

@@ -66,8 +66,8 @@ class _Memo(dict[str, tuple[str, ...]]):
         forms = [written]
         if not written.islower():
             forms += _CAMEL.findall(written)
-        found = self[written] = tuple(dict.fromkeys(filter(None, map(_term, forms))))
-        return found
+        terms = self[written] = tuple(dict.fromkeys(filter(None, map(_term, forms))))
+        return terms
 
 
 _MEMO: Final = _Memo()

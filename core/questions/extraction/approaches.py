@@ -59,11 +59,11 @@ def find_approaches(material: Material, fixes: Sequence[str] = ()) -> Iterator[P
     `fixes` are the descriptions of fixes with patterns of their own. Beside one, only a sequence of other steps is
     worth a pattern.
     """
-    found = _find_in_loop(material) or _find_in_attempts(material)
-    if found is None or not material.goal.strip() or not _is_detailed(found):
+    approach = _find_in_loop(material) or _find_in_attempts(material)
+    if approach is None or not material.goal.strip() or not _is_detailed(approach):
         return
-    if adds_steps(found.steps, fixes):
-        yield _draft_approach(material, found)
+    if adds_steps(approach.steps, fixes):
+        yield _draft_approach(material, approach)
 
 
 def adds_steps(steps: Iterable[str], fixes: Sequence[str]) -> bool:
@@ -79,8 +79,8 @@ def _repeats(step: str, fixes: Iterable[str]) -> bool:
 
 
 def explain_no_approach(material: Material) -> str:
-    found = _find_in_loop(material) or _find_in_attempts(material)
-    if found is None:
+    approach = _find_in_loop(material) or _find_in_attempts(material)
+    if approach is None:
         loop = material.loop
         if loop is None:
             return "no attempt succeeded"
@@ -90,11 +90,11 @@ def explain_no_approach(material: Material) -> str:
             return "no iteration was recorded"
         is_claimed = loop.status is LoopStatus.COMPLETED
         return "its success is not proven" if is_claimed else f"the goal was not reached (the loop is {loop.status})"
-    return "no task is known" if _is_detailed(found) else "the recorded steps are too short"
+    return "no task is known" if _is_detailed(approach) else "the recorded steps are too short"
 
 
-def _is_detailed(found: _Approach) -> bool:
-    return sum(map(len, found.steps)) >= MIN_DESCRIPTION
+def _is_detailed(approach: _Approach) -> bool:
+    return sum(map(len, approach.steps)) >= MIN_DESCRIPTION
 
 
 class _Approach(NamedTuple):
@@ -149,16 +149,16 @@ def _find_in_attempts(material: Material) -> _Approach | None:
     )
 
 
-def _draft_approach(material: Material, found: _Approach) -> Proposal:
-    goal, at, count = material.goal, find_end(material), found.iterations
+def _draft_approach(material: Material, tried: _Approach) -> Proposal:
+    goal, at, count = material.goal, find_end(material), tried.iterations
     category = analyse_task(one_line(goal)).category or "implementation"
     approach = {
-        "description": found.description,
-        "steps": found.steps,
-        **({"tools_used": found.tools} if found.tools else {}),
+        "description": tried.description,
+        "steps": tried.steps,
+        **({"tools_used": tried.tools} if tried.tools else {}),
         "typical_iterations": {"average": float(count), "minimum": count, "maximum": count},
     }
-    language = mentioned_language(goal, " ".join(material.criteria), " ".join(found.files))
+    language = mentioned_language(goal, " ".join(material.criteria), " ".join(tried.files))
     return make_proposal(
         PatternType.SUCCESS,
         make_slug(goal, category),
@@ -166,9 +166,9 @@ def _draft_approach(material: Material, found: _Approach) -> Proposal:
         sources=[make_source(material.loop_id, at, outcome="success", iterations_required=count)],
         at=at,
         tags=(category, language, detect_domain((goal,))),
-        trace=(found.where,),
+        trace=(tried.where,),
         average_iterations=float(count),
-        benefits=found.benefits or None,
+        benefits=tried.benefits or None,
     )
 
 
@@ -233,8 +233,8 @@ def _is_worse(before: Iteration, after: Iteration) -> bool:
 def _list_tools(iterations: Sequence[Iteration], loop: Loop) -> list[str]:
     tools = dict.fromkeys(one_line(tool, 80) for iteration in iterations for tool in iteration.tools[:_MAX_STEPS])
     for criterion in loop.criteria[:_MAX_STEPS]:
-        for found in _COMMAND.finditer(one_line(criterion)):
-            words = [word for word in found[0].split() if not _VERB.fullmatch(word) and word != "--"]
+        for match in _COMMAND.finditer(one_line(criterion)):
+            words = [word for word in match[0].split() if not _VERB.fullmatch(word) and word != "--"]
             if len(words) > 1 or words[0] in _ALONE:
                 tools.setdefault(f"Bash ({' '.join(words)})")
     return list(tools)[:_MAX_STEPS]
@@ -270,14 +270,14 @@ def find_anti_patterns(
     The messages of a conversation say what was reached, not what was tried, so they do not describe an approach.
     """
     is_conversation = material.loop is not None and material.loop.is_conversation
-    found = [
+    mistakes = [
         *_repeated_errors(material, repairs, settings.repeated_error_count),
         *_refuted_fixes(material),
         *(() if is_conversation else _scope_creep(material, settings)),
         *(() if is_conversation else _falling_quality(material, settings)),
         *_warnings(material),
     ]
-    yield from found or (() if is_conversation else _whole_approach(material))
+    yield from mistakes or (() if is_conversation else _whole_approach(material))
 
 
 def detect_failure_mode(text: str) -> str:
@@ -462,17 +462,17 @@ def _falling_quality(material: Material, settings: ExtractionSettings) -> Iterat
 
 def _warnings(material: Material) -> Iterator[Proposal]:
     for warned in find_warnings(material):
-        one = warned.reflection
+        reflection = warned.reflection
         yield _draft_failure(
             material,
             approach=warned.approach,
-            mode=detect_failure_mode(" ".join((warned.approach, one.analysis, one.observation))),
-            symptoms=[one_line(one.observation, 120)] if one.observation else [],
+            mode=detect_failure_mode(" ".join((warned.approach, reflection.analysis, reflection.observation))),
+            symptoms=[one_line(reflection.observation, 120)] if reflection.observation else [],
             why=warned.why,
             better=warned.better,
-            iteration=one.iteration,
-            at=one.at,
-            trace=describe_reflection(one),
+            iteration=reflection.iteration,
+            at=reflection.at,
+            trace=describe_reflection(reflection),
         )
 
 

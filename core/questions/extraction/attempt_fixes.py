@@ -70,22 +70,22 @@ def find_replacements(diff: str) -> frozenset[tuple[str, str]]:
 
     The unchanged parts of the lines are left out, so that the same change is found in other code.
     """
-    found = set()
+    pairs = set()
     for is_changed, block in groupby(diff.splitlines(), key=lambda line: line[:1] in ("+", "-")):
         lines = [line for line in block if is_changed and line[:3] not in ("+++", "---")]
         old, new = (_TOKEN.findall("\n".join(line[1:] for line in lines if line[0] == sign)) for sign in "-+")
         for kind, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             if kind != "equal":
-                found.add((" ".join(old[start:end]), " ".join(new[first:last])))
-    return frozenset(found)
+                pairs.add((" ".join(old[start:end]), " ".join(new[first:last])))
+    return frozenset(pairs)
 
 
 def hunks_of(action: Action) -> list[Hunk]:
     """Return the hunks in the output of an edit, or in its parameters if they are not pairs of texts."""
     if has_diff_output(action):
         return parse_diff(action.output, action.target)
-    if action.command and (found := find_shell_hunks(action.command)):
-        return found
+    if action.command and (hunks := find_shell_hunks(action.command)):
+        return hunks
     return [] if [*text_pairs(dict(action.params))] else parse_diff("\n".join(build_diff(action)), action.target)
 
 
@@ -129,8 +129,8 @@ class _File:
             if line[:1] == "+":
                 continue
             at = self._lines[place]
-            known = self._original.get(at) if isinstance(at, int) else at
-            if known is not None and known != line[1:]:
+            text = self._original.get(at) if isinstance(at, int) else at
+            if text is not None and text != line[1:]:
                 return False
             place += 1
         return True
@@ -175,8 +175,8 @@ class _File:
             yield hunk._replace(old_start=before + hunk.old_start - lead, new_start=before + hunk.new_start - lead)
 
     def _context(self, number: int) -> tuple[str, ...]:
-        known = self._original.get(number)
-        return () if known is None else (known,)
+        line = self._original.get(number)
+        return () if line is None else (line,)
 
 
 MAX_DIFF_LINES: Final = 10  # maximum number of changed lines in the diff of a lesson
@@ -199,7 +199,6 @@ class AttemptFix(Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]  # of the first failed run, the most specific first; never empty
     description: str
     diff: str  # the most relevant lines of the change
-    hunks: tuple[Hunk, ...]  # the whole change
     files: tuple[str, ...]
     first: Action  # the failed run
     last: Action  # the run that passed, or that no longer had the errors
@@ -237,7 +236,7 @@ def find_weakening_changes(logged: LoggedAttempt, root: str = "") -> list[Attemp
 def _find_changes(logged: LoggedAttempt, root: str) -> list[AttemptFix]:
     actions = logged.actions
     used: set[int] = set()
-    found: list[AttemptFix] = []
+    fixes: list[AttemptFix] = []
     windows, failed = _find_windows(actions, root)
     for runs in windows:
         edits = [n for n in range(runs[0].place + 1, runs[-1].place) if is_edit(actions[n]) and n not in used]
@@ -247,8 +246,8 @@ def _find_changes(logged: LoggedAttempt, root: str) -> list[AttemptFix]:
             is_other = bool(last) and not _marks(stage.run.failures) & _marks(last[0].failures)
             if fix := _make_fix(logged, stage, has_other_error=is_other):
                 used |= set(own)
-                found.append(fix)
-    return found
+                fixes.append(fix)
+    return fixes
 
 
 def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]], list[_Run]]:
@@ -258,7 +257,7 @@ def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]
     """
     waiting: dict[tuple[str, ...], list[_Run]] = {}
     failed: list[_Run] = []
-    found: list[list[_Run]] = []
+    windows: list[list[_Run]] = []
     for place, action in enumerate(actions):
         is_run = bool(action.command) and not (is_read_only(action.command) or edits_files(action.command))
         if not is_run or (is_passed := has_passed(action)) is None:
@@ -279,11 +278,11 @@ def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]
             if not covered:
                 continue
             if any(is_edit(actions[n]) for n in range(covered[-1].place + 1, place)):  # else it passes by chance
-                found.append([*covered, _Run(place, command, False)])
+                windows.append([*covered, _Run(place, command, False)])
             waiting[key] = [run for run in own if run not in covered]
             if not waiting[key]:
                 del waiting[key]
-    passed = [runs for runs in found if not _recurs(runs[0].failures, runs[-1], failed)]
+    passed = [runs for runs in windows if not _recurs(runs[0].failures, runs[-1], failed)]
     return passed + [own for own in waiting.values() if len(own) > 1], failed
 
 
@@ -328,11 +327,11 @@ def _recurs(failures: Sequence[Failure], fixed: _Run, failed: Sequence[_Run]) ->
 
 def _marks(failures: Iterable[Failure]) -> set[str]:
     """Return the tests of failures, or else their messages without numbers."""
-    found = set()
-    for one in failures:
-        test = [place for place in list_places(one) if "::" in place and one.test_name]
-        found.add(test[0] if test else re.sub(r"\d+", "0", one.message))
-    return found
+    marks = set()
+    for failure in failures:
+        test = [place for place in list_places(failure) if "::" in place and failure.test_name]
+        marks.add(test[0] if test else re.sub(r"\d+", "0", failure.message))
+    return marks
 
 
 def _split_stages(
@@ -366,15 +365,15 @@ def _split_stages(
 
 def _find_vanished(before: _Run, after: _Run) -> tuple[Failure, ...]:
     """Return the failed tests that a later run no longer has; none if it has others, or if not all are named."""
-    marks, left = _marks(before.failures), _marks(after.failures)
+    marks, marks_after = _marks(before.failures), _marks(after.failures)
     every = (*before.failures, *after.failures)
-    if not left < marks or not after.command.covers(before.command) or not all(one.test_name for one in every):
+    if not marks_after < marks or not after.command.covers(before.command) or not all(one.test_name for one in every):
         return ()
-    for run, named in ((before, marks), (after, left)):
+    for run, named in ((before, marks), (after, marks_after)):
         counted = parse_results(run.output)
         if counted is None or counted.failing != len(named):
             return ()
-    return tuple(one for one in before.failures if not _marks((one,)) & left)
+    return tuple(one for one in before.failures if not _marks((one,)) & marks_after)
 
 
 def _is_elsewhere(actions: Sequence[Action], before: _Run, after: _Run, edits: Sequence[int]) -> bool:
@@ -491,7 +490,6 @@ def _judge_fix(
         failures=failures,
         description=description,
         diff=render_hunks(chosen),
-        hunks=tuple(hunks),
         files=tuple(dict.fromkeys(filter(None, (*(hunk.file for hunk in chosen), *targets)))),
         first=first,
         last=last,
@@ -514,8 +512,8 @@ def _find_words(edits: Sequence[Action], end: str, *, has_other_error: bool) -> 
 
 def find_failures(action: Action, root: str) -> tuple[Failure, ...]:
     """Return the errors of a failed command; its most informative line if no line has the form of an error."""
-    if found := find_command_errors(action.error, action.output, root):
-        return found
+    if failures := find_command_errors(action.error, action.output, root):
+        return failures
     line = pick_error_line(action.error, action.output)
     return () if _ONLY_A_CODE.fullmatch(line) else (Failure(message=line),)
 
@@ -538,14 +536,14 @@ def choose_lines(hunks: Sequence[Hunk], failures: Sequence[Failure]) -> list[Hun
         size = sum(line[:1] in "+-" for line in hunk.lines)
         return is_test_file(hunk.file), hunk.file not in files, not near, is_import, size, number
 
-    left, chosen = MAX_DIFF_LINES, list[tuple[int, Hunk]]()
+    lines_left, chosen = MAX_DIFF_LINES, list[tuple[int, Hunk]]()
     for number, hunk in sorted(enumerate(hunks), key=rank):
         size = sum(line[:1] in "+-" for line in hunk.lines)
         if is_test_file(hunk.file) and any(not is_test_file(one.file) for _, one in chosen):
             continue
-        if size <= left:
+        if size <= lines_left:
             chosen.append((number, hunk))
-            left -= size
+            lines_left -= size
         elif not chosen:
             chosen.append((number, _cut(hunk)))
             break

@@ -153,10 +153,10 @@ def _is_strict(line: str) -> bool:
 
 
 def _is_loose(line: str) -> bool:
-    if found := _TOLERANCE.search(line):
-        if (tolerance := found["tolerance"] or found["bound"]) is not None:
+    if match := _TOLERANCE.search(line):
+        if (tolerance := match["tolerance"] or match["bound"]) is not None:
             return _number(tolerance) > MAX_TOLERANCE
-        return int(found["places"] or found["digits"]) < 2
+        return int(match["places"] or match["digits"]) < 2
     code = _QUOTED.sub("0", line)
     return _ANY_ERROR.search(line) is not None or _LOOSE.search(code) is not None
 
@@ -236,13 +236,13 @@ def is_environment_error(action: Action, failures: Iterable[Failure]) -> bool:
     words = set(_WORD.findall(action.command))
     names = {word.rpartition("/")[2] for word in words}
     for text in (*(one.message for one in failures), *_first_lines(action)):
-        if (found := _NO_MODULE.search(text)) and found["name"].partition(".")[0] in {
+        if (match := _NO_MODULE.search(text)) and match["name"].partition(".")[0] in {
             name.partition(".")[0] for name in names
         }:
             return True
-        if found := _NOT_FOUND.search(text):
+        if match := _NOT_FOUND.search(text):
             missing = next(
-                (name for name in (found["name"], found["other"], found["file"], found["script"]) if name), ""
+                (name for name in (match["name"], match["other"], match["file"], match["script"]) if name), ""
             )
             if not missing or missing.rpartition("/")[2] in names:
                 return True
@@ -300,8 +300,8 @@ def is_undone(hunks: Sequence[Hunk], earlier: Iterable[Hunk], commands: Sequence
     before: dict[str, dict[str, set[str]]] = {}
     for hunk in earlier:
         lines = before.setdefault(hunk.file, {"-": set(), "+": set()})
-        for sign, known in lines.items():
-            known.update(_bare_lines(hunk, sign))
+        for sign, texts in lines.items():
+            texts.update(_bare_lines(hunk, sign))
     return all(
         hunk.file in before
         and set(_bare_lines(hunk, "+")) <= before[hunk.file]["-"]

@@ -72,15 +72,18 @@ _VARIABLE: Final = re.compile(r"\\.\+?|\[[^]]*\]\+|\.\*")  # wildcards and escap
 
 
 def extract(
-    material: Material, known: KnownPatterns, settings: ExtractionSettings, types: Collection[PatternType] = ALL_TYPES
+    material: Material,
+    registry: KnownPatterns,
+    settings: ExtractionSettings,
+    types: Collection[PatternType] = ALL_TYPES,
 ) -> Extraction:
     """Extract candidate patterns of the given types from a loop, task or session."""
     logged = find_logged_repairs(material.attempts, material.root)
     repairs = (*find_repairs(material), *islice(logged, MAX_PROPOSALS), *find_reflected_repairs(material))
     ranked = sorted(repairs, key=lambda repair: not repair.diff)[:MAX_PROPOSALS]  # those with code first
     fixed = drop_same_fixes(ranked)
-    proposals = remove_duplicates(_find_proposals(material, fixed, known, settings, types), settings)
-    judged = (compare_with_registry(proposal, material.own_ids, known, settings) for proposal in proposals)
+    proposals = remove_duplicates(_find_proposals(material, fixed, registry, settings, types), settings)
+    judged = (compare_with_registry(proposal, material.own_ids, registry, settings) for proposal in proposals)
     return Extraction(
         source_id=material.source_id,
         proposals=add_alternatives(tuple(judged)),
@@ -91,24 +94,24 @@ def extract(
 def _find_proposals(
     material: Material,
     fixed: list[Repair],
-    known: KnownPatterns,
+    registry: KnownPatterns,
     settings: ExtractionSettings,
     types: Collection[PatternType],
 ) -> Iterator[Proposal]:
     without_record = fixed
     if PatternType.ERROR in types:
         without_record = []
-        for proposal, repair in find_error_patterns(material, fixed, known, settings):
+        for proposal, repair in find_error_patterns(material, fixed, registry, settings):
             if not repair.failures:
                 counted = replace(proposal, failures=_failures(material, repair))
-                proposal = narrow_trigger(counted, repair.error, known, settings)
+                proposal = narrow_trigger(counted, repair.error, registry, settings)
             if proposal.refused:
                 without_record.append(repair)
             yield proposal
     if PatternType.SUCCESS in types:
         fixes = [repair.description for repair in fixed] if PatternType.ERROR in types else []
         for proposal in find_approaches(material, fixes):
-            yield drop_broad_task(proposal, known, settings)
+            yield drop_broad_task(proposal, registry, settings)
     if PatternType.ANTI in types:
         yield from islice(find_anti_patterns(material, fixed, settings), MAX_PROPOSALS)
     if PatternType.TEMPLATE in types and settings.extract_code_templates:
@@ -134,8 +137,8 @@ def _explain_missing(
     types: Collection[PatternType],
 ) -> Iterator[str]:
     """Yield one reason for each type without proposals."""
-    found = {proposal.type for proposal in proposals}
-    missing = [kind for kind in PatternType if kind in types and kind not in found]
+    proposed = {proposal.type for proposal in proposals}
+    missing = [kind for kind in PatternType if kind in types and kind not in proposed]
     if PatternType.ERROR in missing:
         yield "no error was fixed" if _has_error(material) else "no error was recorded"
     if PatternType.SUCCESS in missing:
@@ -161,7 +164,7 @@ def _has_error(material: Material) -> bool:
 
 
 def find_error_patterns(
-    material: Material, repairs: Iterable[Repair], known: KnownPatterns, settings: ExtractionSettings
+    material: Material, repairs: Iterable[Repair], registry: KnownPatterns, settings: ExtractionSettings
 ) -> Iterator[tuple[Proposal, Repair]]:
     """Yield an error pattern for each repair, with the repair."""
     for repair in repairs:
@@ -180,7 +183,7 @@ def find_error_patterns(
                 fix["code_template_language"] = language
         signature: dict[str, Any] = {"error_type": error.error_type, "error_pattern": error.signature}
         if repair.failures:
-            trigger = make_trigger(repair.failures, known.messages)
+            trigger = make_trigger(repair.failures, registry.messages)
             signature["error_pattern"] = trigger.pattern
             signature["error_message"] = clean_message(repair.failures[0])
             signature["error_places"] = [visible_line(place) for place in trigger.places] or None
@@ -252,27 +255,29 @@ _LINK: Final = "success_pattern_id"
 _STEPS: Final = 3  # number of steps (the last ones) in the description of an alternative
 
 
-def narrow_trigger(proposal: Proposal, error: Sighting, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+def narrow_trigger(
+    proposal: Proposal, error: Sighting, registry: KnownPatterns, settings: ExtractionSettings
+) -> Proposal:
     """Add names to a trigger that matches too many known messages, or refuse it."""
     signature = proposal.record["error_signature"]
-    if not known.is_broad(signature["error_pattern"], settings):
+    if not registry.is_broad(signature["error_pattern"], settings):
         return proposal
-    share = known.share(signature["error_pattern"])
-    broad = f"matches {share:.0%} of {len(known.messages):,} known error messages"
+    share = registry.share(signature["error_pattern"])
+    broad = f"matches {share:.0%} of {len(registry.messages):,} known error messages"
     narrow = generalize_message(error.message, names=Names.ALL)
-    if narrow and known.share(narrow) <= settings.max_match_share:
+    if narrow and registry.share(narrow) <= settings.max_match_share:
         record = {**proposal.record, "error_signature": {**signature, "error_pattern": narrow}}
         trace = (*proposal.trace, f"names were kept in the signature: without them it {broad}")
         return replace(proposal, record=record, trace=trace)
     return replace(proposal, refused=f"too broad: {broad}")
 
 
-def drop_broad_task(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+def drop_broad_task(proposal: Proposal, registry: KnownPatterns, settings: ExtractionSettings) -> Proposal:
     """Remove a `task_description_pattern` that matches too many known tasks."""
     record = dict(proposal.record)
     pattern = record.pop("task_description_pattern", "")
-    is_judged = pattern and len(known.tasks) >= settings.min_known_messages
-    is_broad = is_judged and _measure_share(pattern, known.tasks) > settings.max_match_share
+    is_judged = pattern and len(registry.tasks) >= settings.min_known_messages
+    is_broad = is_judged and _measure_share(pattern, registry.tasks) > settings.max_match_share
     return replace(proposal, record=record) if is_broad else proposal
 
 
@@ -292,37 +297,37 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 
 
 def compare_with_registry(
-    proposal: Proposal, own_ids: Collection[str], known: KnownPatterns, settings: ExtractionSettings
+    proposal: Proposal, own_ids: Collection[str], registry: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
     """Mark a proposal as new, as a use of a registered pattern, or as already known from one of `own_ids`."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
-    similar = known.similar.nearest(pattern, settings.similarity_threshold)
-    alike = known.of_message.get(pattern.error_message, ())
+    similar = registry.similar.nearest(pattern, settings.similarity_threshold)
+    alike = registry.of_message.get(pattern.error_message, ())
     if same := next((one for one in alike if is_same_fix(one, pattern)), None):
         similar = ((same.id, 1.0), *(pair for pair in similar if pair[0] != same.id))
-    candidates = [known.patterns[identifier] for identifier, _ in similar if identifier in known.patterns]
+    candidates = [registry.patterns[identifier] for identifier, _ in similar if identifier in registry.patterns]
     from_here = [other for other in candidates if any(source.loop_id in own_ids for source in other.source_loops)]
-    own = (other for id in own_ids for other in known.of_loop.get(id, ()) if other.type is pattern.type)
+    own = (other for id in own_ids for other in registry.of_loop.get(id, ()) if other.type is pattern.type)
     from_here += [other for other in own if _is_same_lesson(pattern, other, own_ids)]
     if from_here:
         known_as = from_here[0].id
         return replace(proposal, refused=f"already known from this loop as {known_as}", known_as=known_as)
-    if archived := known.find_archived(pattern, own_ids):
+    if archived := registry.find_archived(pattern, own_ids):
         why = visible_line(one_line(archived.reason or "no reason is recorded", _MAX_REASON))
         return replace(proposal, refused=f"archived before as {archived.pattern.id}: {why}")
-    return refuse_ineffective(mark_duplicate(proposal, similar, settings), known, settings)
+    return refuse_ineffective(mark_duplicate(proposal, similar, settings), registry, settings)
 
 
-def refuse_ineffective(proposal: Proposal, known: KnownPatterns, settings: ExtractionSettings) -> Proposal:
+def refuse_ineffective(proposal: Proposal, registry: KnownPatterns, settings: ExtractionSettings) -> Proposal:
     """Refuse a proposal with a low success rate, including uses of its duplicate.
 
     See docs/extraction.md#threshold. An anti-pattern describes failures, so it is never refused for its rate.
     """
     if proposal.type is PatternType.ANTI:
         return proposal
-    worked, failed = known.results(proposal.duplicate_of) if proposal.duplicate_of else (0, 0)
+    worked, failed = registry.results(proposal.duplicate_of) if proposal.duplicate_of else (0, 0)
     uses = worked + failed + 1 + proposal.failures
     rate = (worked + 1) / uses
     if uses < settings.min_usage_count_for_evaluation or rate >= settings.min_success_rate_threshold:
@@ -378,21 +383,21 @@ def _are_equal_triggers(one: Pattern, other: Pattern) -> bool:
     return len(ends) == 1 and has_common_place(one, other)
 
 
-def _is_same_lesson(new: Pattern, known: Pattern, own_ids: Collection[str]) -> bool:
+def _is_same_lesson(new: Pattern, registered: Pattern, own_ids: Collection[str]) -> bool:
     """Return whether a pattern of this loop is the same lesson in other words."""
     if new.type is PatternType.ERROR:
         text = new.error_pattern.replace("\\", "")  # without escapes, a signature can be matched like a message
-        is_alike = known.category == new.category and bool(known.error_pattern)
-        if new.error_message and known.error_pattern:
-            is_other = known.category != new.category
-            is_equal = _are_equal_triggers(known, new)
-            return is_equal or (not is_other and fits(known, new))
-        return known.error_pattern == new.error_pattern or (
-            is_alike and safe_matcher(known.error_pattern).matches(text)
+        is_alike = registered.category == new.category and bool(registered.error_pattern)
+        if new.error_message and registered.error_pattern:
+            is_other = registered.category != new.category
+            is_equal = _are_equal_triggers(registered, new)
+            return is_equal or (not is_other and fits(registered, new))
+        return registered.error_pattern == new.error_pattern or (
+            is_alike and safe_matcher(registered.error_pattern).matches(text)
         )
     if new.type is not PatternType.TEMPLATE:  # a loop has one approach; as a later source it may have used another one
-        return known.source_loops[0].loop_id in own_ids and known.category == new.category
-    return known.template_code == new.template_code
+        return registered.source_loops[0].loop_id in own_ids and registered.category == new.category
+    return registered.template_code == new.template_code
 
 
 def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
@@ -402,13 +407,13 @@ def add_alternatives(proposals: Sequence[Proposal]) -> tuple[Proposal, ...]:
         return tuple(proposals)
     known_id = success.known_as or success.duplicate_of
     steps = one_line("; ".join(success.record["approach"]["steps"][-_STEPS:]))
-    found = []
-    for one in proposals:
-        if one.type is PatternType.ANTI and not one.refused:
-            better = {"description": steps} | one.record.get(_BETTER, {}) | ({_LINK: known_id} if known_id else {})
-            one = replace(one, record={**one.record, _BETTER: better})
-        found.append(one)
-    return tuple(found)
+    completed = []
+    for proposal in proposals:
+        if proposal.type is PatternType.ANTI and not proposal.refused:
+            better = {"description": steps} | proposal.record.get(_BETTER, {}) | ({_LINK: known_id} if known_id else {})
+            proposal = replace(proposal, record={**proposal.record, _BETTER: better})
+        completed.append(proposal)
+    return tuple(completed)
 
 
 class KnownPatterns:
@@ -482,12 +487,12 @@ class KnownPatterns:
 
     def find_archived(self, pattern: Pattern, own_ids: Collection[str]) -> ArchivedPattern | None:
         """Return an archived pattern from the same work (`own_ids`) that says the same as a new one."""
-        found = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
-        for one in found:
-            old = one.pattern
+        candidates = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
+        for archived in candidates:
+            old = archived.pattern
             has_same_text = (old.error_message, old.description) == (pattern.error_message, pattern.description)
             if old.type is pattern.type and (has_same_text or is_same_fix(old, pattern)):
-                return one
+                return archived
         return None
 
     @cached_property
@@ -504,8 +509,8 @@ class KnownPatterns:
 
 
 def _measure_share(regex: str, texts: tuple[str, ...]) -> float:
-    found = safe_matcher(regex)
-    return sum(map(found.matches, texts)) / len(texts) if texts else 0.0
+    matcher = safe_matcher(regex)
+    return sum(map(matcher.matches, texts)) / len(texts) if texts else 0.0
 
 
 def _deduplicate(texts: Iterable[str]) -> Steps[tuple[str, ...]]:
@@ -561,8 +566,8 @@ def find_anchors(repair: Repair, root: str) -> tuple[str, ...]:
     chosen = code[:_MAX_FILES]
     names = dict.fromkeys(one for one in _find_anchors(repair, root) if one.file in chosen)
     clear = (one for one in names if len(one.name) >= _MIN_NAME and not one.name.startswith(("__", "<")))
-    left = [one for one in clear if one.name not in _COMMON][:_MAX_NAMES]
-    texts = [text for file in chosen for text in (file, *(one.text for one in left if one.file == file))]
+    anchored = [one for one in clear if one.name not in _COMMON][:_MAX_NAMES]
+    texts = [text for file in chosen for text in (file, *(one.text for one in anchored if one.file == file))]
     return tuple(one.text for one in list_anchors(texts))
 
 

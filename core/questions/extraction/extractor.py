@@ -96,8 +96,8 @@ class Extractor:
         if source_id.startswith(CLUSTER_ID):
             cluster = next((cluster for cluster in self.find_recurring(snapshot) if cluster.id == source_id), None)
             if cluster is None:
-                shown = visible_line(source_id, 80)
-                raise UnknownRecord(f"no recurring learning {shown!r}; see: ralphdeck lesson --recurring")
+                name = visible_line(source_id, 80)
+                raise UnknownRecord(f"no recurring learning {name!r}; see: ralphdeck lesson --recurring")
             offer = self.extract_cluster(cluster, view)
             return replace(offer, proposals=tuple(one for one in offer.proposals if one.type in types))
         if source_id not in snapshot.debug_sessions:
@@ -106,8 +106,8 @@ class Extractor:
             if not work.status.ended:
                 raise Refused(f"{visible_line(work.id, 80)} has not ended; extract from it after it has ended")
             source_id = work.id
-        materials, known = self._of_snapshot(view)
-        return extract(replace(materials.read(source_id), agent=agent), known, self._settings, types)
+        materials, registry = self._of_snapshot(view)
+        return extract(replace(materials.read(source_id), agent=agent), registry, self._settings, types)
 
     def find_recurring(self, snapshot: Snapshot) -> tuple[Cluster, ...]:
         """Return the recurring learnings; takes seconds if not cached. Thread-safe."""
@@ -116,10 +116,10 @@ class Extractor:
     def find_recurring_in_steps(self, snapshot: Snapshot) -> Steps[tuple[Cluster, ...]]:
         """Do `find_recurring` step by step."""
         key = snapshot.reflections, snapshot.tasks, snapshot.memory_tasks, snapshot.loops.keys()
-        known = self._recurring
-        if known is None or known[0] != key:
-            self._recurring = known = key, (yield from cluster_in_steps(snapshot, self._stored))
-        return known[1]
+        cached = self._recurring
+        if cached is None or cached[0] != key:
+            self._recurring = cached = key, (yield from cluster_in_steps(snapshot, self._stored))
+        return cached[1]
 
     def explain_unfit(self, cluster: Cluster, view: ProjectState) -> str:
         """Return why a recurring learning gives no candidate, or "" if it does; cached."""
@@ -128,14 +128,14 @@ class Extractor:
         snapshot = view.snapshot
         if self._unfit is None or self._unfit[0] is not snapshot:
             self._unfit = snapshot, {}
-        known = self._unfit[1]
-        if cluster.id not in known:
-            known[cluster.id] = self.extract_cluster(cluster, view).why_nothing
-        return known[cluster.id]
+        reasons = self._unfit[1]
+        if cluster.id not in reasons:
+            reasons[cluster.id] = self.extract_cluster(cluster, view).why_nothing
+        return reasons[cluster.id]
 
     def extract_cluster(self, cluster: Cluster, view: ProjectState) -> Extraction:
-        materials, known = self._of_snapshot(view)
-        return extract_recurring_lesson(cluster, materials.descriptions, known, self._settings)
+        materials, registry = self._of_snapshot(view)
+        return extract_recurring_lesson(cluster, materials.descriptions, registry, self._settings)
 
     def find_lessons(self, view: ProjectState) -> tuple[JoinedLesson, ...]:
         """Return the lessons of agents, joined and judged; 3,000 take about a second if not cached. Thread-safe."""
@@ -144,16 +144,16 @@ class Extractor:
     def find_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
         """Do `find_lessons` step by step."""
         snapshot = view.snapshot
-        key, known = (snapshot.lessons, snapshot.patterns), self._compared
-        if known is None or not all(map(is_, known[0], key)):
-            self._compared = known = key, (yield from compare_lessons_in_steps(*key))
-        return (yield from judge_lessons_in_steps(known[1], snapshot, view.board))
+        key, cached = (snapshot.lessons, snapshot.patterns), self._compared
+        if cached is None or not all(map(is_, cached[0], key)):
+            self._compared = cached = key, (yield from compare_lessons_in_steps(*key))
+        return (yield from judge_lessons_in_steps(cached[1], snapshot, view.board))
 
     def extract_lesson(
         self, joined: JoinedLesson, view: ProjectState, types: frozenset[PatternType] = ALL_TYPES
     ) -> Extraction:
-        _, known = self._of_snapshot(view)
-        return extract_lesson(joined, known, self._settings, types)
+        _, registry = self._of_snapshot(view)
+        return extract_lesson(joined, registry, self._settings, types)
 
     def find_repairs(self, view: ProjectState, only: Collection[str] = ()) -> OldRecords:
         """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
@@ -184,10 +184,10 @@ class Extractor:
 
     def prepare_in_steps(self, view: ProjectState) -> Steps[None]:
         """Make the indexes that `extract` uses, step by step; at once if they are those of this view."""
-        materials, known = self._of_snapshot(view)
+        materials, registry = self._of_snapshot(view)
         if not self._is_prepared:
             yield from materials.prepare_in_steps()
-            yield from known.prepare_in_steps()
+            yield from registry.prepare_in_steps()
             self._is_prepared = self._of_snapshot(view)[0] is materials
 
     def release(self) -> None:
@@ -198,20 +198,20 @@ class Extractor:
     def _of_snapshot(self, view: ProjectState) -> tuple[Materials, KnownPatterns]:
         """Return the indexes of the current snapshot; computed once per snapshot."""
         if self._indexed is None or self._indexed[0] is not view.snapshot:
-            known = KnownPatterns(
+            registry = KnownPatterns(
                 view.snapshot, view.similarity, view.board.results, lambda: read_archives(self._project)[0]
             )
-            self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), known
+            self._indexed = view.snapshot, Materials(self._project, view.snapshot, self._read_details), registry
             self._is_prepared = False
         return self._indexed[1:]
 
 
 def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
     """Return the lesson with this ID, or that says the same as it; raises UnknownRecord."""
-    found = next((one for one in joined if any(place.id == lesson_id for place in one.places)), None)
-    if found is None:
+    lesson = next((one for one in joined if any(place.id == lesson_id for place in one.places)), None)
+    if lesson is None:
         raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson")
-    return found
+    return lesson
 
 
 MAX_RECORDS: Final = 500  # maximum number of patterns with problems of which a repair is searched
@@ -224,30 +224,30 @@ class OldRules:
     """Judges the patterns of one snapshot that ralphdeck extracted."""
 
     def __init__(
-        self, snapshot: Snapshot, materials: Materials, known: KnownPatterns, settings: ExtractionSettings
+        self, snapshot: Snapshot, materials: Materials, registry: KnownPatterns, settings: ExtractionSettings
     ) -> None:
         self._snapshot = snapshot
         self._materials = materials
-        self._known = known
+        self._registry = registry
         self._settings = settings
         self._fresh: dict[tuple[str, PatternType], list[_Fresh]] = {}  # by the ID of the source
 
     def find(self, only: Collection[str] = ()) -> OldRecords:
         """Return the repairs of the patterns with these IDs, or of all, those with a repaired text first."""
         faulty: dict[str, tuple[Problem, ...]] = {}
-        left: list[str] = []
+        decided: list[str] = []
         for id in self._extracted:
             pattern = self._snapshot.patterns.get(id)
             if pattern is None or not pattern.is_registered or not (problems := self._judge(pattern)):
                 continue
             is_approved = self._snapshot.curation.approves(id, pattern.content_hash)
             if is_approved or id in self._snapshot.curation.pins or self._is_edited(pattern):
-                left.append(id)
+                decided.append(id)
             elif len(faulty) < MAX_RECORDS:
                 faulty[id] = problems
         repairs = [repair for repair in self._propose(faulty) if not only or repair.pattern.id in only]
         repairs.sort(key=lambda repair: (repair.is_archived, repair.pattern.id))
-        return OldRecords(tuple(repairs), tuple(id for id in left if not only or id in only))
+        return OldRecords(tuple(repairs), tuple(id for id in decided if not only or id in only))
 
     @cached_property
     def _extracted(self) -> Mapping[str, dict[str, Any]]:
@@ -288,14 +288,14 @@ class OldRules:
                 for fix in self._fixes_of(pattern)
             )
         is_partial = has_partial_holes(pattern.template_code, pattern.template_language)
-        found = ((Problem.REPEATED, is_repeated), (Problem.TEXT, not has_text), (Problem.TEMPLATE, is_partial))
-        return tuple(problem for problem, is_found in found if is_found)
+        checks = ((Problem.REPEATED, is_repeated), (Problem.TEXT, not has_text), (Problem.TEMPLATE, is_partial))
+        return tuple(problem for problem, is_found in checks if is_found)
 
     def _judge_fix(self, pattern: Pattern) -> Iterator[Problem]:
         trigger = Trigger(pattern.error_pattern, pattern.places)
         is_old = not pattern.error_message  # today's triggers are tested when they are made
-        is_broad = is_old and not pattern.places and self._known.is_broad(pattern.error_pattern, self._settings)
-        if is_broad or not keeps_rules(trigger, pattern.error_message, self._known.matching(trigger.pattern)):
+        is_broad = is_old and not pattern.places and self._registry.is_broad(pattern.error_pattern, self._settings)
+        if is_broad or not keeps_rules(trigger, pattern.error_message, self._registry.matching(trigger.pattern)):
             yield Problem.TRIGGER
         if not has_reason(pattern.description):
             yield Problem.TEXT
@@ -305,7 +305,7 @@ class OldRules:
     def _fixes_of(self, pattern: Pattern) -> list[Pattern]:
         """Return the error patterns that were extracted from the same work."""
         sources = dict.fromkeys(source.loop_id for source in pattern.source_loops)
-        same = (other for id in sources for other in self._known.of_loop.get(id, ()))
+        same = (other for id in sources for other in self._registry.of_loop.get(id, ()))
         return [other for other in same if other.type is PatternType.ERROR]
 
     def _propose(self, faulty: Mapping[str, tuple[Problem, ...]]) -> Iterator[RecordRepair]:
@@ -379,7 +379,7 @@ class OldRules:
         changes: dict[str, dict[str, Any]] = {}
         if Problem.TRIGGER in problems:
             message = pattern.error_message
-            trigger = make_trigger((Failure(message=message),), self._known.messages) if message else Trigger("")
+            trigger = make_trigger((Failure(message=message),), self._registry.messages) if message else Trigger("")
             changes["error_signature"] = {"error_pattern": trigger.pattern}
             because += "; without a trigger, it is given to similar tasks" if not trigger.pattern else ""
         if Problem.TEMPLATE in problems:
@@ -396,7 +396,7 @@ class OldRules:
             proposals: Sequence[Proposal] = ()
             with suppress(RalphdeckError, OSError):  # its records were removed
                 material, types = self._materials.read(source_id), {PatternType.ERROR, kind}
-                proposals = extract(material, self._known, self._settings, types).proposals
+                proposals = extract(material, self._registry, self._settings, types).proposals
             usable = (one for one in proposals if one.type is kind and (one.known_as or not one.refused))
             parsed = [_Fresh(source_id, one.record, parse_pattern(kind, one.slug, one.record)) for one in usable]
             self._fresh[source_id, kind] = parsed

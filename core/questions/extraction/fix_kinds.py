@@ -163,10 +163,10 @@ def _replace_in_line(line: str) -> str:
 def _find_names(code: str, message: str) -> list[tuple[str, str]]:
     """Return the names specific to this error with their placeholders, longest first."""
     roles: dict[str, str] = {}
-    for found in _TESTED.finditer(code):
-        roles.setdefault(found[1] or found[2], "variable")
-    for found in _UNKNOWN_NAME.finditer(message):
-        roles.setdefault(found[1] or found[2], "name")
+    for match in _TESTED.finditer(code):
+        roles.setdefault(match[1] or match[2], "variable")
+    for match in _UNKNOWN_NAME.finditer(message):
+        roles.setdefault(match[1] or match[2], "name")
     role = next((name for name, words in _ROLES if words.search(message)), "name")
     for name in _QUOTED.findall(message):
         roles.setdefault(name, role)

@@ -62,12 +62,12 @@ class Repair(Struct, frozen=True, kw_only=True):
 def find_repairs(material: Material) -> tuple[Repair, ...]:
     """Return all repairs; those with code are first."""
     is_session = material.loop is not None and material.loop.is_agent_session
-    found = [
+    repairs = [
         *(repair for session in material.sessions for repair in _of_session(session)),
         *(_of_turns(material) if is_session else _of_iterations(material.iterations)),
         *_of_log(material.errors, material.resolved, material.iterations),
     ]
-    return tuple(sorted(found, key=lambda repair: not repair.diff))
+    return tuple(sorted(repairs, key=lambda repair: not repair.diff))
 
 
 def drop_same_fixes(repairs: Iterable[Repair]) -> list[Repair]:
@@ -75,8 +75,8 @@ def drop_same_fixes(repairs: Iterable[Repair]) -> list[Repair]:
     best: dict[tuple[str, str], Repair] = {}
     for repair in repairs:
         fix = (one_line(repair.description).casefold(), repair.diff or repair.trace)
-        known = best.get(fix)
-        if known is None or (known.error.error_type in _VAGUE and repair.error.error_type not in _VAGUE):
+        chosen = best.get(fix)
+        if chosen is None or (chosen.error.error_type in _VAGUE and repair.error.error_type not in _VAGUE):
             best[fix] = repair
     return list(best.values())
 
@@ -165,12 +165,12 @@ def _of_session(session: DebugSession) -> Iterator[Repair]:
         first = Action(number=1, type="bash", params=params, success=False, error=printed, at=execution.at)
         last = Action(number=2, type="bash", params=params, success=True, at=following.at if following else None)
         files = fix.files or ((session.file_path,) if session.file_path else ())
-        found = find_recorded_fix(first, last, failures, fix.diff, files, _words_of(execution, fix))
-        if found is None or found.weakening:
+        recorded = find_recorded_fix(first, last, failures, fix.diff, files, _words_of(execution, fix))
+        if recorded is None or recorded.weakening:
             continue
         number = f", attempt {execution.attempt}" if execution.attempt is not None else ""
         where = f"debug session {session.id}{number}"
-        repair = _make_repair(found, where, trace=where, at=found.last.at or execution.at, agent=session.agent)
+        repair = _make_repair(recorded, where, trace=where, at=recorded.last.at or execution.at, agent=session.agent)
         cause = execution.analysis.category if execution.analysis is not None else ""
         yield replace(repair, error=replace(repair.error, iteration=session.iteration), cause=cause)
 
@@ -346,15 +346,15 @@ class WarnedApproach(NamedTuple):
     reflection: Reflection
 
 
-def describe_place(one: Reflection) -> str:
+def describe_place(reflection: Reflection) -> str:
     """Return e.g. `iteration 2` or `attempt 2`; "" if unknown."""
-    places = (("attempt", one.attempt), ("iteration", one.iteration))
+    places = (("attempt", reflection.attempt), ("iteration", reflection.iteration))
     return next((f"{label} {number}" for label, number in places if number is not None), "")
 
 
-def describe_reflection(one: Reflection) -> str:
+def describe_reflection(reflection: Reflection) -> str:
     """Return e.g. `reflection on iteration 2`."""
-    return f"reflection on {place}" if (place := describe_place(one)) else "reflection"
+    return f"reflection on {place}" if (place := describe_place(reflection)) else "reflection"
 
 
 def find_reflected_repairs(material: Material) -> Iterator[Repair]:
@@ -362,35 +362,36 @@ def find_reflected_repairs(material: Material) -> Iterator[Repair]:
     is_completed = material.loop is not None and material.loop.success
     if not is_completed and all(logged.attempt.outcome is not Outcome.SUCCESS for logged in material.attempts):
         return
-    for one in _usable_reflections(material):
-        if one.draft:  # it repeats what the log shows, and the log is material, too
+    for reflection in _usable_reflections(material):
+        if reflection.draft:  # it repeats what the log shows, and the log is material, too
             continue
-        message = next(filter(None, (extract_message(text) for text in (one.observation, one.analysis))), "")
-        what = strip_label(one.learning) or _actions(one)
-        if not message or not what or extract_message(what) or parse_warning(what):
+        message = next(filter(None, map(extract_message, (reflection.observation, reflection.analysis))), "")
+        advice = strip_label(reflection.learning) or _actions(reflection)
+        if not message or not advice or extract_message(advice) or parse_warning(advice):
             continue
-        if error := parse_error(Failure(message=message), describe_reflection(one), one.iteration, one.at):
-            yield Repair(error=error, description=what, trace=describe_reflection(one), at=one.at)
+        where = describe_reflection(reflection)
+        if error := parse_error(Failure(message=message), where, reflection.iteration, reflection.at):
+            yield Repair(error=error, description=advice, trace=where, at=reflection.at)
 
 
 def find_warnings(material: Material) -> list[WarnedApproach]:
     """Return the warnings in reflections, each once, newest first."""
-    found: dict[str, WarnedApproach] = {}
-    for one in _usable_reflections(material):
-        learning = strip_label(one.learning)
+    warnings: dict[str, WarnedApproach] = {}
+    for reflection in _usable_reflections(material):
+        learning = strip_label(reflection.learning)
         if warned := parse_warning(learning):
-            why = "; ".join(filter(None, (warned.why, one_line(one.analysis))))
-            approach = WarnedApproach(warned.text, why, warned.better or _actions(one), one)
-            found.setdefault(warned.approach.casefold(), approach)
-    return list(found.values())[:_MAX_WARNINGS]
+            why = "; ".join(filter(None, (warned.why, one_line(reflection.analysis))))
+            approach = WarnedApproach(warned.text, why, warned.better or _actions(reflection), reflection)
+            warnings.setdefault(warned.approach.casefold(), approach)
+    return list(warnings.values())[:_MAX_WARNINGS]
 
 
 def find_reflected_steps(material: Material) -> list[str]:
     """Return the steps in reflections on successes, oldest first."""
     steps: dict[str, None] = {}
-    for one in reversed(tuple(_usable_reflections(material))):
-        if one.kind == "success_pattern" or one.trigger == "success":
-            texts = (*one.actions, "" if one.actions else one.learning)
+    for reflection in reversed(tuple(_usable_reflections(material))):
+        if reflection.kind == "success_pattern" or reflection.trigger == "success":
+            texts = (*reflection.actions, "" if reflection.actions else reflection.learning)
             steps |= dict.fromkeys(filter(None, map(strip_label, texts)))
     return list(steps)
 
@@ -408,5 +409,5 @@ def _usable_reflections(material: Material) -> Iterator[Reflection]:
     return (one for one in material.reflections if one.has_learning and one.effectiveness != "unhelpful")
 
 
-def _actions(one: Reflection) -> str:
-    return one_line("; ".join(filter(None, map(strip_label, one.actions))))
+def _actions(reflection: Reflection) -> str:
+    return one_line("; ".join(filter(None, map(strip_label, reflection.actions))))

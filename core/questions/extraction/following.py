@@ -112,10 +112,10 @@ def find_signs(text: str) -> Signs:
         else:
             code.append(quoted.strip())
     rest = _QUOTED.sub("\0", text)
-    for regex, found in ((_BARE_COMMAND, None), (_PATH, paths), (_FOLDER, paths), (_NAME, code)):
+    for regex, names in ((_BARE_COMMAND, None), (_PATH, paths), (_FOLDER, paths), (_NAME, code)):
         for named in regex.finditer(rest):
-            if found is not None:
-                found.append(named[0].strip())
+            if names is not None:
+                names.append(named[0].strip())
             elif (command := _parse_command(named[0])) is not None:
                 commands.append(command)
         rest = regex.sub("\0", rest)
@@ -194,7 +194,7 @@ def is_specific(code: str) -> bool:
     return bool(find_words(code)) or len(re.findall(r"\w+|[^\w\s]", code)) > 1
 
 
-class Found(NamedTuple):
+class MatchedAction(NamedTuple):
     """An action that does what a text names, maybe in another way."""
 
     match: Match
@@ -203,7 +203,7 @@ class Found(NamedTuple):
     is_run: bool = False
 
 
-def find_actions(signs: Signs, work: RecordedWork) -> Iterator[Found]:
+def find_actions(signs: Signs, work: RecordedWork) -> Iterator[MatchedAction]:
     """Yield the actions that do what a text names: edits, then programs.
 
     If it names files and something else, both must be in the same action.
@@ -211,7 +211,7 @@ def find_actions(signs: Signs, work: RecordedWork) -> Iterator[Found]:
     for edit in work.edits:
         is_place = any(match_path(path, edit.file) for path in signs.paths)
         if signs.paths and not signs.code and not signs.commands and is_place:
-            yield Found(Match.YES, edit.number, f"edited {edit.file}")
+            yield MatchedAction(Match.YES, edit.number, f"edited {edit.file}")
         elif not signs.paths or is_place:
             yield from (_match_edit(code, edit) for code in signs.code if is_specific(code))
     for run in work.runs:
@@ -219,29 +219,29 @@ def find_actions(signs: Signs, work: RecordedWork) -> Iterator[Found]:
             match = match_run(sign, run)
             if signs.paths and not any(match_path(path, word) for path in signs.paths for word in run.arguments):
                 match = Match.NO
-            yield Found(match, run.number, f"ran {run.text}", is_run=True)
+            yield MatchedAction(match, run.number, f"ran {run.text}", is_run=True)
 
 
-def _match_edit(code: str, edit: Edit) -> Found:
+def _match_edit(code: str, edit: Edit) -> MatchedAction:
     is_added, is_removed = match_code(code, edit.added), match_code(code, edit.removed)
     if is_added and not is_removed:
         line = next((line for line in edit.added.splitlines() if match_code(code, line)), code)
-        return Found(Match.YES, edit.number, f"edited {edit.file}: {line.strip()}")
+        return MatchedAction(Match.YES, edit.number, f"edited {edit.file}: {line.strip()}")
     match = Match.OTHER if is_removed and not is_added else Match.NO
-    return Found(match, edit.number, f"removed {code} from {edit.file}")
+    return MatchedAction(match, edit.number, f"removed {code} from {edit.file}")
 
 
-def find_in_order(steps: Sequence[Signs], work: RecordedWork) -> list[Found]:
+def find_in_order(steps: Sequence[Signs], work: RecordedWork) -> list[MatchedAction]:
     """Return for each step the action that does it, in the order of the steps; a step without one is left out."""
     done = {n: [one for one in find_actions(step, work) if one.match is Match.YES] for n, step in enumerate(steps)}
-    found: list[Found] = []
+    actions: list[MatchedAction] = []
     last = 0
     for n in range(len(steps)):
         own = min((one for one in done[n] if one.number > last), key=lambda one: one.number, default=None)
         if own is not None:
-            found.append(own)
+            actions.append(own)
             last = own.number
-    return found
+    return actions
 
 
 _HOLE: Final = lazy_regex(r"\{\{[^{}]{0,80}\}\}")
@@ -279,8 +279,8 @@ def judge(pattern: Pattern, work: RecordedWork) -> Judgement:
     """Judge whether a pattern that was given to an attempt was followed in it."""
     if work.start >= len(work.actions):
         return UNCLEAR
-    found = _RULES[pattern.type](pattern, work)
-    return found._replace(evidence=visible_line(one_line(found.evidence), _MAX_EVIDENCE))
+    judgement = _RULES[pattern.type](pattern, work)
+    return judgement._replace(evidence=visible_line(one_line(judgement.evidence), _MAX_EVIDENCE))
 
 
 class Comparison(NamedTuple):
@@ -364,12 +364,12 @@ def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
     tried = [(own[0], fix.compare(own)) for own in code if own]
     followed = [(edit, found.shown) for edit, found in tried if found.is_alike]
     if not followed and tried:
-        found = fix.compare([edit for own in code for edit in own])
-        followed = [(tried[-1][0], found.shown)] if found.is_alike else []
+        comparison = fix.compare([edit for own in code for edit in own])
+        followed = [(tried[-1][0], comparison.shown)] if comparison.is_alike else []
     if followed:
-        (edit, shown), last = followed[0], followed[-1][0]
+        (edit, line_shown), last = followed[0], followed[-1][0]
         worked = _find_result(edit, last, work.find_errors(pattern), windows, work.outcome)
-        return Judgement(True, edit.number, f"edited {edit.file}: {shown}", worked)
+        return Judgement(True, edit.number, f"edited {edit.file}: {line_shown}", worked)
     for run in work.runs:
         if _is_within(run.place, windows, has_end=True) and any(
             match_run(sign, run) is Match.YES for sign in fix.commands
@@ -415,17 +415,17 @@ def _judge_warning(pattern: Pattern, work: RecordedWork) -> Judgement:
     better = find_signs(pattern.better_alternative or warned.better)
     if not wrong:
         return UNCLEAR
-    found = [*find_actions(wrong, work)]
-    done = [one for one in found if one.match is Match.YES]
+    actions = [*find_actions(wrong, work)]
+    done = [one for one in actions if one.match is Match.YES]
     if done:
         return UNCLEAR if wrong.is_conditional else Judgement(False, done[0].number, done[0].what)
     # An edit that does not show its change may do what the text names.
     may_touch = any(edit.is_hidden for edit in work.edits) and bool(wrong.paths or wrong.code)
-    if may_touch or any(one.match is Match.UNCLEAR for one in found):
+    if may_touch or any(one.match is Match.UNCLEAR for one in actions):
         return UNCLEAR
     others = [one for one in find_actions(better, work) if one.match is Match.YES]
     has_lead = any(sign.lead for sign in wrong.commands)  # another `git push` is one, another `rm` is not
-    others += [one for one in found if one.match is Match.OTHER and (not one.is_run or has_lead)]
+    others += [one for one in actions if one.match is Match.OTHER and (not one.is_run or has_lead)]
     first = min(others, key=lambda one: one.number, default=None)
     return Judgement(True, first.number, first.what) if first is not None else UNCLEAR
 
@@ -441,10 +441,10 @@ def _judge_advice(pattern: Pattern, work: RecordedWork) -> Judgement:
 
 
 def _judge_steps(steps: Sequence[Signs], work: RecordedWork) -> Judgement:
-    found = find_in_order(steps, work)
-    share = len(found) / len(steps)
+    actions = find_in_order(steps, work)
+    share = len(actions) / len(steps)
     if share >= _HIGH_SHARE:
-        return Judgement(True, found[-1].number, f"{len(found)} of {len(steps)} steps; {found[-1].what}")
+        return Judgement(True, actions[-1].number, f"{len(actions)} of {len(steps)} steps; {actions[-1].what}")
     has_ended = work.outcome in (Outcome.SUCCESS, Outcome.FAILURE)
     is_any_done = any(one.match is not Match.NO for step in steps for one in find_actions(step, work))
     if is_any_done or not has_ended or not work.edits or any(edit.is_hidden for edit in work.edits):
@@ -462,15 +462,15 @@ def _judge_sentence(text: str, work: RecordedWork) -> Judgement:
         return _judge_order(*(advice.commands if is_in_order else advice.commands[::-1]), work)
     if len(advice.commands) > 1:
         return UNCLEAR
-    found = [*find_actions(advice, work)]
-    done = [one for one in found if one.match is Match.YES]
+    actions = [*find_actions(advice, work)]
+    done = [one for one in actions if one.match is Match.YES]
     wrong = [one for one in find_actions(other, work) if one.match is Match.YES]
     if done:
         return UNCLEAR if wrong else Judgement(True, done[0].number, done[0].what)
     if wrong and not other.is_conditional and not advice.is_conditional:
         return Judgement(False, wrong[0].number, wrong[0].what)
-    otherwise = [one for one in found if one.match is Match.OTHER and one.is_run]
-    is_clear = not advice.is_conditional and not any(one.match is Match.UNCLEAR for one in found)
+    otherwise = [one for one in actions if one.match is Match.OTHER and one.is_run]
+    is_clear = not advice.is_conditional and not any(one.match is Match.UNCLEAR for one in actions)
     return Judgement(False, otherwise[0].number, otherwise[0].what) if otherwise and is_clear else UNCLEAR
 
 

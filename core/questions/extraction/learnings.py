@@ -167,9 +167,9 @@ def _known_groups_in_steps(counts: Mapping[Statement, int], stored: StoredVerdic
         hasher.update(repr((statement.key, counts[statement])).encode("utf-8", "surrogatepass"))
         yield
     digest = hasher.digest()
-    known = read_verdicts(stored, _KIND, [_KEY], _Groups).get(_KEY)
-    if known is not None and known.digest == digest:
-        return [[ordered[place] for place in group] for group in known.groups]
+    verdict = read_verdicts(stored, _KIND, [_KEY], _Groups).get(_KEY)
+    if verdict is not None and verdict.digest == digest:
+        return [[ordered[place] for place in group] for group in verdict.groups]
     groups = yield from group_statements_in_steps(counts)
     places = {statement: place for place, statement in enumerate(ordered)}
     rows = [[places[statement] for statement in group] for group in groups]
@@ -233,26 +233,26 @@ def _age_order(member: Member) -> tuple[datetime, str]:
 
 
 def extract_recurring_lesson(
-    cluster: Cluster, descriptions: Mapping[str, str], known: KnownPatterns, settings: ExtractionSettings
+    cluster: Cluster, descriptions: Mapping[str, str], registry: KnownPatterns, settings: ExtractionSettings
 ) -> Extraction:
     """Extract a candidate from a recurring learning, or explain why there is none.
 
     `descriptions` are those of loops and tasks, by ID. `known` has the errors and tasks of all loops.
     """
     tasks = [one_line(descriptions[source]) for source in cluster.sources if descriptions.get(source)]
-    proposal = _compare_recurring(_draft_recurring(cluster, tasks, known, settings), cluster, known, settings)
+    proposal = _compare_recurring(_draft_recurring(cluster, tasks, registry, settings), cluster, registry, settings)
     return Extraction(source_id=cluster.id, proposals=(proposal,))
 
 
 def _draft_recurring(
-    cluster: Cluster, tasks: list[str], known: KnownPatterns, settings: ExtractionSettings
+    cluster: Cluster, tasks: list[str], registry: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
     learning = strip_label(cluster.text)
-    if extract_message(learning) or learning in known.messages:
+    if extract_message(learning) or learning in registry.messages:
         refused = "it is an error message: it describes the failure, not what to do"
         return replace(_draft_success_pattern(learning, cluster, tasks), refused=refused)
     if error := _find_common_error(cluster):
-        return narrow_trigger(_draft_error_pattern(learning, error, cluster, tasks), error, known, settings)
+        return narrow_trigger(_draft_error_pattern(learning, error, cluster, tasks), error, registry, settings)
     if warned := parse_warning(learning):
         return _draft_warning(warned, cluster, tasks)
     return _draft_success_pattern(learning, cluster, tasks)
@@ -306,13 +306,15 @@ def _origin(cluster: Cluster) -> dict[str, Any]:
 
 def _find_common_error(cluster: Cluster) -> Sighting | None:
     """Return the error that most sources, at least two, recorded with the learning."""
-    found: dict[str, tuple[Sighting, set[str]]] = {}
-    for source, one in cluster.members:
-        for text in (one.observation, one.analysis):
+    errors: dict[str, tuple[Sighting, set[str]]] = {}
+    for source, reflection in cluster.members:
+        for text in (reflection.observation, reflection.analysis):
             message = extract_message(text)
-            if message and (error := parse_error(Failure(message=message), one.id, one.iteration, one.at)):
-                found.setdefault(error.signature, (error, set()))[1].add(source)
-    best = max(found.values(), key=lambda pair: len(pair[1]), default=None)
+            if message and (
+                error := parse_error(Failure(message=message), reflection.id, reflection.iteration, reflection.at)
+            ):
+                errors.setdefault(error.signature, (error, set()))[1].add(source)
+    best = max(errors.values(), key=lambda pair: len(pair[1]), default=None)
     return best[0] if best is not None and len(best[1]) >= MIN_LOOPS else None
 
 
@@ -328,22 +330,22 @@ def _central_first(cluster: Cluster) -> tuple[Reflection, ...]:
 
 def _find_category(learning: str, tasks: list[str]) -> str:
     """Return the most frequent category of the tasks, or that of the learning."""
-    found = Counter(filter(None, (analyse_task(task).category for task in tasks)))
-    return found.most_common(1)[0][0] if found else analyse_task(learning).category or "implementation"
+    categories = Counter(filter(None, (analyse_task(task).category for task in tasks)))
+    return categories.most_common(1)[0][0] if categories else analyse_task(learning).category or "implementation"
 
 
 def _compare_recurring(
-    proposal: Proposal, cluster: Cluster, known: KnownPatterns, settings: ExtractionSettings
+    proposal: Proposal, cluster: Cluster, registry: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
     """Compare with the registry; refuse a pattern that already has all these sources."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
-    alike = known.similar.nearest(pattern, settings.similarity_threshold)
+    alike = registry.similar.nearest(pattern, settings.similarity_threshold)
     for identifier, _ in alike:
-        if set(cluster.sources) <= {source.loop_id for source in known.patterns[identifier].source_loops}:
+        if set(cluster.sources) <= {source.loop_id for source in registry.patterns[identifier].source_loops}:
             return replace(proposal, refused=f"{KNOWN}{identifier}")
-    return refuse_ineffective(mark_duplicate(proposal, alike, settings), known, settings)
+    return refuse_ineffective(mark_duplicate(proposal, alike, settings), registry, settings)
 
 
 class Comparison(Struct, frozen=True):
@@ -377,7 +379,7 @@ def compare_lessons_in_steps(
     for statement in groups:
         pool.add(statement.words)
         statements.append(statement)
-    found = []
+    comparisons = []
     for number, (statement, places) in enumerate(groups.items()):
         same: list[tuple[float, str]] = []
         opposite = list[int]()
@@ -391,7 +393,7 @@ def compare_lessons_in_steps(
                     opposite.append(row)
             elif row < len(ids):
                 same.append((-ratio, ids[row]))
-        found.append(
+        comparisons.append(
             Comparison(
                 places,
                 tuple(id for _, id in sorted(same)[:_MAX_NAMED]),
@@ -400,7 +402,7 @@ def compare_lessons_in_steps(
             )
         )
         yield
-    return tuple(found)
+    return tuple(comparisons)
 
 
 def judge_lessons_in_steps(
@@ -410,30 +412,32 @@ def judge_lessons_in_steps(
     accepted = _find_accepted(snapshot.decisions, snapshot.curation.undone)
     dismissed = {key for key in snapshot.curation.dismissed if key.startswith(LESSON_PREFIX)}
     patterns = snapshot.patterns
-    found = []
-    for one in compared:
-        made = dict.fromkeys(chain.from_iterable(accepted.get(place.id, ()) for place in one.places))
-        same = next((id for id in one.same_patterns if id in patterns), "")
+    lessons = []
+    for comparison in compared:
+        accepted_as = dict.fromkeys(chain.from_iterable(accepted.get(place.id, ()) for place in comparison.places))
+        same = next((id for id in comparison.same_patterns if id in patterns), "")
         state = LessonState.OPEN
-        if made:
+        if accepted_as:
             state = LessonState.ACCEPTED
-        elif dismissed and any(lesson_question_id(place.text) in dismissed for place in one.places):
+        elif dismissed and any(lesson_question_id(place.text) in dismissed for place in comparison.places):
             state = LessonState.REJECTED
         elif same:
             state = LessonState.KNOWN
-        opposite = (id for id in one.opposite_patterns if id in patterns and is_approved(patterns[id], snapshot, board))
-        opposite = (id for id in opposite if id not in made)
-        found.append(
+        opposite = (
+            id for id in comparison.opposite_patterns if id in patterns and is_approved(patterns[id], snapshot, board)
+        )
+        opposite = (id for id in opposite if id not in accepted_as)
+        lessons.append(
             JoinedLesson(
-                places=one.places,
+                places=comparison.places,
                 state=state,
-                patterns=tuple(made) or ((same,) if same else ()),
+                patterns=tuple(accepted_as) or ((same,) if same else ()),
                 contradicts=tuple(islice(opposite, _MAX_NAMED)),
-                disagrees_with=tuple(compared[number].places[0].id for number in one.opposite_lessons),
+                disagrees_with=tuple(compared[number].places[0].id for number in comparison.opposite_lessons),
             )
         )
         yield
-    return tuple(sorted(found, key=lambda one: (-one.at.timestamp() if one.at is not None else 0.0, one.id)))
+    return tuple(sorted(lessons, key=lambda one: (-one.at.timestamp() if one.at is not None else 0.0, one.id)))
 
 
 def is_approved(pattern: Pattern, snapshot: Snapshot, board: Scoreboard) -> bool:
@@ -451,12 +455,14 @@ def is_approved(pattern: Pattern, snapshot: Snapshot, board: Scoreboard) -> bool
 
 def _find_accepted(decisions: Iterable[Decision], undone: frozenset[str]) -> dict[str, list[str]]:
     """Return the IDs of patterns that people made of lessons, by lesson."""
-    found: dict[str, list[str]] = {}
-    for one in decisions:
-        if one.verb is Verb.EXTRACT and one.subject.startswith(LESSON_ID) and one.id not in undone:
-            lists = (one.after.get(key) for key in ("patterns", "joined"))
-            found[one.subject] = [id for ids in lists if isinstance(ids, list) for id in ids if isinstance(id, str)]
-    return found
+    patterns: dict[str, list[str]] = {}
+    for decision in decisions:
+        if decision.verb is Verb.EXTRACT and decision.subject.startswith(LESSON_ID) and decision.id not in undone:
+            lists = (decision.after.get(key) for key in ("patterns", "joined"))
+            patterns[decision.subject] = [
+                id for ids in lists if isinstance(ids, list) for id in ids if isinstance(id, str)
+            ]
+    return patterns
 
 
 def _join_in_steps(lessons: Iterable[Lesson]) -> Steps[dict[Statement, tuple[Lesson, ...]]]:
@@ -520,7 +526,7 @@ def pattern_type(lesson: Lesson) -> PatternType | None:
 
 def extract_lesson(
     joined: JoinedLesson,
-    known: KnownPatterns,
+    registry: KnownPatterns,
     settings: ExtractionSettings,
     types: Set[PatternType],
 ) -> Extraction:
@@ -539,8 +545,8 @@ def extract_lesson(
         return replace(offer, missing=("it does not name the error that it fixes; name another pattern type",))
     proposal = _draft_lesson(joined, kind)
     if kind is PatternType.ERROR and error is not None:
-        proposal = narrow_trigger(proposal, error, known, settings)
-    return replace(offer, proposals=(_compare_lesson(proposal, joined, known, settings),))
+        proposal = narrow_trigger(proposal, error, registry, settings)
+    return replace(offer, proposals=(_compare_lesson(proposal, joined, registry, settings),))
 
 
 def _draft_lesson(joined: JoinedLesson, kind: PatternType) -> Proposal:
@@ -567,20 +573,20 @@ def _draft_lesson(joined: JoinedLesson, kind: PatternType) -> Proposal:
 
 
 def _compare_lesson(
-    proposal: Proposal, joined: JoinedLesson, known: KnownPatterns, settings: ExtractionSettings
+    proposal: Proposal, joined: JoinedLesson, registry: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
     """Mark a proposal as new, as a use of a registered pattern, or as already known."""
     if proposal.refused:
         return proposal
     if joined.state is LessonState.ACCEPTED:
         for id in joined.patterns:
-            if id in known.patterns:
+            if id in registry.patterns:
                 return replace(proposal, refused=f"already accepted as {id}", known_as=id)
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
-    similar = known.similar.nearest(pattern, settings.similarity_threshold)
+    similar = registry.similar.nearest(pattern, settings.similarity_threshold)
     sources = {source["loop_id"] for source in proposal.record["source_loops"]}
     for id, _ in similar:
-        if sources & {source.loop_id for source in known.patterns[id].source_loops}:
+        if sources & {source.loop_id for source in registry.patterns[id].source_loops}:
             return replace(proposal, refused=f"already known from its session as {id}", known_as=id)
     return mark_duplicate(proposal, similar, settings)
 

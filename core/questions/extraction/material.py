@@ -71,15 +71,15 @@ def remove_controls(text: str, own: Iterable[str] = ()) -> str:
         return text
     is_long = "\n" in text
     rest = _CONTROL.sub("\n" if is_long else " ", remove_contexts(text))
-    found = text if rest == text else rest.strip() if is_long else _SPACES.sub(" ", rest).strip()
+    cleaned = text if rest == text else rest.strip() if is_long else _SPACES.sub(" ", rest).strip()
     phrases = [words for one in own if (words := _normalize(one))]
     if not phrases:
-        return found
-    if _is_own(found, phrases):
+        return cleaned
+    if _is_own(cleaned, phrases):
         return ""
-    lines = found.split("\n")
+    lines = cleaned.split("\n")
     kept = [line for line in lines if not _is_own(line, phrases)]
-    return found if len(kept) == len(lines) else "\n".join(kept).strip()
+    return cleaned if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
 def _normalize(text: str) -> str:
@@ -106,13 +106,13 @@ def clean_material(material: Material) -> Material:
     )
 
 
-def _clean_iteration(one: Iteration, own: tuple[str, ...]) -> Iteration:
-    fix = one.fix
+def _clean_iteration(iteration: Iteration, own: tuple[str, ...]) -> Iteration:
+    fix = iteration.fix
     return replace(
-        one,
-        action="" if one.is_prompt else remove_controls(one.action, own),
-        result=remove_controls(one.result, own),
-        learnings=tuple(filter(None, (remove_controls(text, own) for text in one.learnings))),
+        iteration,
+        action="" if iteration.is_prompt else remove_controls(iteration.action, own),
+        result=remove_controls(iteration.result, own),
+        learnings=tuple(filter(None, (remove_controls(text, own) for text in iteration.learnings))),
         fix=None if fix is None else replace(fix, description=remove_controls(fix.description, own)),
     )
 
@@ -222,10 +222,10 @@ def parse_pattern(kind: PatternType, slug: str, record: dict[str, Any]) -> Patte
     """Parse a record that has no ID yet; the pattern gets the ID ""."""
     key = "template_id" if kind is PatternType.TEMPLATE else "pattern_id"
     data = msgspec.json.encode({"patterns": [{key: f"{ID_PREFIXES[kind]}-{slug}-000", **record}]})
-    found = read_patterns("", data).patterns
-    if not found:
+    patterns = read_patterns("", data).patterns
+    if not patterns:
         raise BadInput(f"the record of {slug!r} is not a valid pattern")
-    return replace(found[0], id="")
+    return replace(patterns[0], id="")
 
 
 _Record = TypeVar("_Record", Event, Reflection, DebugSession)
@@ -308,10 +308,10 @@ class Materials:
     def _with_records(self, material: Material) -> Material:
         id = material.loop_id
         own = self._sessions.get(id, ())
-        made = {one.attempt.id: bool(one.actions) for one in material.attempts}
+        has_actions = {one.attempt.id: bool(one.actions) for one in material.attempts}
         if material.loop is not None and material.loop.is_agent_session:  # without attempts of others at its tasks
-            own = [one for one in own if one.attempt_id in made or one.attempt_id not in self._snapshot.attempts]
-        own = [one for one in own if not made.get(one.attempt_id)]  # a view of a log adds nothing to it
+            own = [one for one in own if one.attempt_id in has_actions or one.attempt_id not in self._snapshot.attempts]
+        own = [one for one in own if not has_actions.get(one.attempt_id)]  # a view of a log adds nothing to it
         sessions = sorted(own, key=lambda one: (one.created_at or one.updated_at or _EARLIEST, one.id))
         return replace(
             material,
@@ -332,17 +332,17 @@ class Materials:
         return self._read_logs(ordered[-MAX_ATTEMPTS:])
 
     def _read_logs(self, attempts: Sequence[Attempt]) -> tuple[LoggedAttempt, ...]:
-        found: list[LoggedAttempt] = []
-        left = MAX_ACTIONS
+        logged: list[LoggedAttempt] = []
+        actions_left = MAX_ACTIONS
         for attempt in reversed(attempts):
             try:
                 detail = read_attempt(self._paths, attempt.task_id, attempt.number)
             except UnknownRecord:  # its folder was removed since the lists were read
                 continue
-            actions = detail.actions[max(len(detail.actions) - left, 0) :]
-            left -= len(actions)
-            found.append(LoggedAttempt(attempt=attempt, steps=detail.steps, actions=actions))
-        return tuple(reversed(found))
+            actions = detail.actions[max(len(detail.actions) - actions_left, 0) :]
+            actions_left -= len(actions)
+            logged.append(LoggedAttempt(attempt=attempt, steps=detail.steps, actions=actions))
+        return tuple(reversed(logged))
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
@@ -396,8 +396,8 @@ class Materials:
     def _attempts_of_sessions(self) -> Mapping[str, list[Attempt]]:
         """Attempts by the session that made them: that of the attempt, else that of its task."""
         homes = {id: self._links.get(id, task.loop_id) for id, task in self._snapshot.tasks.items()}
-        made = ((one.loop_id or homes.get(one.task_id, ""), one) for one in self._snapshot.attempts.values())
-        return group_pairs((self._ids.get(loop_id, loop_id), attempt) for loop_id, attempt in made if loop_id)
+        pairs = ((one.loop_id or homes.get(one.task_id, ""), one) for one in self._snapshot.attempts.values())
+        return group_pairs((self._ids.get(loop_id, loop_id), attempt) for loop_id, attempt in pairs if loop_id)
 
     def prepare_in_steps(self) -> Steps[None]:
         """Group the records of the project step by step."""
@@ -416,9 +416,9 @@ class Materials:
         """Return the loop ID of a record; its task ID if no loop is known; else ""."""
         own = (record.loop_id, "" if isinstance(record, Event) else record.task_id)
         names = [name for name in own if name]
-        found = next((self._ids[name] for name in names if name in self._ids), "")
-        if found:
-            return found
+        source_id = next((self._ids[name] for name in names if name in self._ids), "")
+        if source_id:
+            return source_id
         attempts, tasks = self._snapshot.attempts, self._snapshot.tasks
         task_ids = (attempts[name].task_id if name in attempts else name for name in names)
         task_id = next((id for id in task_ids if id in tasks), "")

@@ -157,14 +157,14 @@ class RecordedWork:
     def edits(self) -> list[Edit]:
         """The edits after the moment, without those of documents."""
         seen: dict[str, set[str]] = {}  # names in what earlier actions showed of a file
-        found: list[Edit] = []
+        edits: list[Edit] = []
         for place, action in enumerate(self.actions):
             if is_edit(action):
                 if place >= self.start:
-                    found += (one for one in _find_edits(action, place, seen) if not is_document(one.file))
+                    edits += (one for one in _find_edits(action, place, seen) if not is_document(one.file))
             elif action.target and not action.command and action.output:
                 seen.setdefault(action.target, set()).update(find_words(action.output))
-        return found
+        return edits
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -218,8 +218,8 @@ def strip_comments(code: str, file: str) -> str:
     return _PROSE.sub("", code)
 
 
-def _keep_quoted(found: re.Match[str]) -> str:
-    return found[1] or ""
+def _keep_quoted(match: re.Match[str]) -> str:
+    return match[1] or ""
 
 
 def find_words(code: str) -> set[str]:

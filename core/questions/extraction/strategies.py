@@ -36,9 +36,9 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 def find_used_strategies(work_id: str, snapshot: Snapshot, board: Scoreboard) -> tuple[str, ...]:
     """Return the strategies in a reported outcome, or else in the description."""
-    found = board.outcome(work_id)
-    if found is not None and found[0].strategy.strip():
-        return parse_strategies(found[0].strategy)
+    outcome = board.outcome(work_id)
+    if outcome is not None and outcome[0].strategy.strip():
+        return parse_strategies(outcome[0].strategy)
     attempt, loop = snapshot.attempts.get(work_id), snapshot.loops.get(work_id)
     if attempt is not None:
         return tuple(extract_strategies(attempt.plan))
@@ -61,13 +61,13 @@ def is_common(name: str) -> bool:
 
 def find_strategies(names: Iterable[str], patterns: Mapping[str, Pattern]) -> tuple[dict[str, Pattern], list[str]]:
     """Return the patterns by strategy name, and the names without a pattern."""
-    known = {
+    by_name = {
         _normalize_name(pattern.description or pattern.title): pattern
         for pattern in patterns.values()
         if pattern.type is PatternType.SUCCESS and DECOMPOSITION_TAG in pattern.tags
     }
-    found = {name: known[_normalize_name(name)] for name in names if _normalize_name(name) in known}
-    return found, [name for name in dict.fromkeys(names) if name not in found]
+    used = {name: by_name[_normalize_name(name)] for name in names if _normalize_name(name) in by_name}
+    return used, [name for name in dict.fromkeys(names) if name not in used]
 
 
 def propose_strategies(work_id: str, names: Sequence[str]) -> Extraction:

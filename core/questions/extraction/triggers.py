@@ -106,8 +106,8 @@ def find_errors(iteration: Iteration) -> Iterator[Sighting]:
     if not failures and iteration.outcome is not Outcome.SUCCESS and (message := extract_message(iteration.result)):
         failures = (Failure(message=message),)
     for failure in failures:
-        if found := parse_error(failure, where, iteration.number, iteration.at):
-            yield found
+        if sighting := parse_error(failure, where, iteration.number, iteration.at):
+            yield sighting
 
 
 @lru_cache(maxsize=65_536)
@@ -128,8 +128,8 @@ def count_failing(iteration: Iteration) -> int | None:
         return iteration.results.failed
     if iteration.outcome is Outcome.SUCCESS:
         return 0
-    found = _COUNT.search(iteration.result[:_MAX_TEXT])
-    return int(found[1]) if found else None
+    match = _COUNT.search(iteration.result[:_MAX_TEXT])
+    return int(match[1]) if match else None
 
 
 _MAX_PLACES: Final = 5
@@ -233,9 +233,9 @@ def has_common_names(message: str) -> bool:
 
 def is_distinctive(message: str) -> bool:
     """Return whether a message has a word that is neither a common name nor a word of test frameworks."""
-    known = {word for words in _lists().values() for word in words}
+    common = {word for words in _lists().values() for word in words}
     return any(
-        len(word) >= _MIN_NAME and word.lower() not in known and word not in known for word in _WORD.findall(message)
+        len(word) >= _MIN_NAME and word.lower() not in common and word not in common for word in _WORD.findall(message)
     )
 
 
@@ -285,13 +285,13 @@ def _lists() -> dict[str, frozenset[str]]:
 @cache
 def _sections() -> dict[str, list[str]]:
     """Read the sections of `common_errors.txt`: a heading in brackets, then lines; `#` begins a comment."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     for line in Path(__file__).with_name("common_errors.txt").read_text("utf-8").splitlines():
         if heading := re.fullmatch(r"\[(\w+)\]", line):
-            found[heading[1]] = []
+            sections[heading[1]] = []
         elif line.strip() and not line.startswith("# "):
-            found[next(reversed(found))].append(line)
-    return found
+            sections[next(reversed(sections))].append(line)
+    return sections
 
 
 def _expand(line: str) -> list[str]:
