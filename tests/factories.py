@@ -23,8 +23,7 @@ from core.decisions.case import Decided
 from core.decisions.commands import Command, PatternCommand, bulk
 from core.decisions.curator import Curator, Target
 from core.decisions.exchange.export import Entry, Exported, export
-from core.decisions.exchange.import_file import read_import
-from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import
+from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import, read_import
 from core.decisions.merge import as_read
 from core.files.file_reader import Stamp, decode
 from core.index.database import list_tables

@@ -103,11 +103,13 @@ class Transaction:
         self._known = known
         self._act = make_id(self.at)
         self._drafts: dict[str, Draft] = {}
+        self._skipped = 0
 
     @property
     def next_id(self) -> str:
         """ID of the decision that is added next."""
-        return f"{self._act}-{len(self._drafts) + 1:04d}" if self.is_group else self._act
+        number = len(self._drafts) + self._skipped + 1
+        return f"{self._act}-{number:04d}" if self.is_group else self._act
 
     def case(self, target: Target, reason: str) -> Case:
         """Return what the rules for one pattern need."""
@@ -166,6 +168,7 @@ class Transaction:
         except StaleDecision:
             raise
         except (BadInput, Refused, Conflict) as error:
+            self._skipped += len(self._drafts) - before + 1  # their numbers are not used again
             while len(self._drafts) > before:
                 self._drafts.popitem()
             self.refused.append(Refusal(subject, str(error), isinstance(error, AlreadyDone)))

@@ -42,8 +42,7 @@ from core.sources.patterns import read_archives
 if TYPE_CHECKING:
     from core.base.settings import PruningSettings
     from core.decisions.case import Decided, Progress
-    from core.decisions.exchange.import_file import Arriving
-    from core.decisions.exchange.import_plan import ImportPlan
+    from core.decisions.exchange.import_plan import Arriving, ImportPlan
     from core.index.project_state import ProjectState
     from core.learning.bursts import Burst
     from core.learning.experiments import Assignment
@@ -330,7 +329,7 @@ class Project(ProjectReader):
 
     def import_plan(self, name: str, data: bytes) -> ImportPlan:
         """Return what `ImportPatterns` would change, without writing."""
-        from core.decisions.exchange.import_file import read_import
+        from core.decisions.exchange.import_plan import read_import
         from core.decisions.exchange.origins import known_origin
 
         with self._lock:
@@ -338,7 +337,7 @@ class Project(ProjectReader):
             return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
 
     def _import_patterns(self, command: commands.ImportPatterns, now: datetime) -> Decided:
-        from core.decisions.exchange.import_file import read_import
+        from core.decisions.exchange.import_plan import read_import
         from core.decisions.exchange.origins import project_origin
 
         arriving = read_import(command.name, command.data)

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from core.base.text import ELLIPSIS
-from core.decisions.exchange.export import LOCAL_KEYS, MAX_SHARED_CHARS, OTHER_KEYS, plain
-from core.decisions.exchange.redaction import LoopNames, Masked, Masker, is_role, kinds_of
+from core.decisions.exchange.export import (
+    LOCAL_KEYS,
+    MAX_SHARED_CHARS,
+    OTHER_KEYS,
+    LoopNames,
+    Masked,
+    Masker,
+    is_role,
+    kinds_of,
+    plain,
+)
 from core.decisions.merge import ORIGINS, text_hash
 from core.decisions.record_changes import with_id
 from core.files.json_editor import BadJson, parse_value

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
+from core.decisions.exchange.export import Masked
 from core.decisions.exchange.origins import project_origin
-from core.decisions.exchange.redaction import Masked
 from core.records.team import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
 from core.sources.team_evidence import TeamEvidenceWriter
 from core.team.decisions import Decisions

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from core.team.server import Space
 from core.team.verification import first_head, verify
-from tests.core.team.calls import PATTERN, join, make_decision, make_text, make_use
+from tests.core.team.working_copy import PATTERN, join, make_decision, make_text, make_use
 from tests.team_server import KEEPER, Cluster, Team
 
 TRANSACTIONS = 3_000

@@ -21,7 +21,7 @@ from core.team.connection import Limits
 from core.team.errors import Offline, ServerFull
 from core.team.server import Space
 from core.team.verification import first_head, verify
-from tests.core.team.calls import AT, make_decision, make_use
+from tests.core.team.working_copy import AT, make_decision, make_use
 from tests.team_server import KEEPER, Cluster, Team
 
 CLIENTS = 6

@@ -108,7 +108,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
       ralphdeck pattern import --input team-patterns.json --dry-run
       ralphdeck pattern import --input team-patterns.json && ralphdeck undo
     """
-    from core.decisions.exchange.import_file import MAX_IMPORT_BYTES
+    from core.decisions.exchange.import_plan import MAX_IMPORT_BYTES
 
     project = open_project()
     data = read_input(file, MAX_IMPORT_BYTES)

@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.decisions.exchange.export import Entry, export
-from core.decisions.exchange.import_file import MAX_RECORD_BYTES, Arriving, read_import
-from core.decisions.exchange.import_plan import Action, text_of
-from core.decisions.exchange.redaction import PATH, PERSON, SECRET, Masker, is_role, pseudonym, without_secrets
+from core.decisions.exchange.export import (
+    PATH,
+    PERSON,
+    SECRET,
+    Entry,
+    Masker,
+    export,
+    is_role,
+    pseudonym,
+    without_secrets,
+)
+from core.decisions.exchange.import_plan import MAX_RECORD_BYTES, Action, Arriving, read_import, text_of
 from core.decisions.merge import as_read
 from core.records.findings import Severity
 from core.records.patterns import PatternType

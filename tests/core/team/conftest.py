@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.team.calls import Psql
+from tests.core.team.working_copy import Psql
 from tests.team_server import PASSWORD, Team, find_program
 
 

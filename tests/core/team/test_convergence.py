@@ -16,8 +16,7 @@ from core.base.errors import RalphdeckError
 from core.decisions.commands import Deprecate, Note, Promote, Reset, Undo
 from core.project.project import Project
 from core.records.events import Event
-from tests.core.team.interruption import interrupted
-from tests.core.team.working_copy import START, Clock, WorkingCopy, board_sums, make_record
+from tests.core.team.working_copy import START, Clock, WorkingCopy, board_sums, interrupted, make_record
 from tests.factories import Killed
 from tests.team_server import Team
 

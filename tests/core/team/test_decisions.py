@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from core.records.team import SpaceDecision
 from core.team.errors import ChainBroken, InvalidCall
 from core.team.verification import first_head, link_hash, verify
-from tests.core.team.calls import AT, PATTERN, join, make_decision, make_text
+from tests.core.team.working_copy import AT, PATTERN, join, make_decision, make_text
 from tests.team_server import Team
 
 REVIEWERS = 20

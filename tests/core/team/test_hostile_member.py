@@ -12,8 +12,7 @@ import pytest
 from core.records.decisions import TEXT_HASH, Decision, Verb
 from core.team.errors import InvalidCall, LevelTooLow
 from core.team.local_state import LocalState
-from tests.core.team.calls import join, make_candidate, make_text
-from tests.core.team.working_copy import START, WorkingCopy, make_record
+from tests.core.team.working_copy import START, WorkingCopy, join, make_candidate, make_record, make_text
 from tests.team_server import Team
 
 A: Final = "pat-error-a-001"

@@ -20,19 +20,21 @@ from core.team.consent import Joined, save_joined
 from core.team.follow import SpaceConnection
 from core.team.server import Space
 from core.team.sync import Synchronizer
-from tests.core.team.calls import (
+from tests.core.team.working_copy import (
     AT,
     PATTERN,
     Psql,
+    WorkingCopy,
     call,
     decide,
     join,
     make_candidate,
     make_decision,
+    make_record,
     make_text,
     make_use,
+    make_use_event,
 )
-from tests.core.team.working_copy import WorkingCopy, make_record, make_use_event
 from tests.team_server import Team
 
 A: Final = "pat-error-a-001"
@@ -325,7 +327,7 @@ def test_nothing_is_lost_or_doubled_by_a_kill(team: Team, tmp_path: Path) -> Non
     codes = set()
     for number, moment in enumerate((*range(1, 34, 5), LAST_MOMENT)):
         ada.log(make_use_event(number, IDS[number % 2], f"loop-{number}", number % 3 > 0))
-        command = [sys.executable, "-m", "tests.core.team.interruption", str(ada.paths.project), str(moment)]
+        command = [sys.executable, "-m", "tests.core.team.working_copy", str(ada.paths.project), str(moment)]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         codes.add(done.returncode)

@@ -9,7 +9,7 @@ import pytest
 
 from core.records.team import Level
 from core.team.errors import InvalidCall, LevelTooLow
-from tests.core.team.calls import (
+from tests.core.team.working_copy import (
     PATTERN,
     Psql,
     call,

@@ -20,7 +20,7 @@ from core.team.errors import AccessDenied, InvalidCall, LevelTooLow, NotMember, 
 from core.team.migrations import OWNER, check_version, latest_version, migrate, read_migrations, schema_version
 from core.team.server import Space, create_login, create_space, list_spaces
 from core.team.verification import first_head, verify
-from tests.core.team.calls import AT, PATTERN, join, make_candidate, make_decision, make_text, make_use
+from tests.core.team.working_copy import AT, PATTERN, join, make_candidate, make_decision, make_text, make_use
 from tests.proxy import Proxy
 from tests.team_server import HALF_LIFE_DAYS, KEEPER, PASSWORD, Cluster, Team, free_port
 

@@ -23,8 +23,19 @@ from core.team.server import Space
 from core.team.sharing import Sharing, is_shared
 from core.team.sync import Prefer
 from core.trust.experiment_secret import read_or_make_secret
-from tests.core.team.calls import PATTERN, Psql, call, join, make_decision, make_trial
-from tests.core.team.working_copy import START, Clock, WorkingCopy, make_record, make_use_event
+from tests.core.team.working_copy import (
+    PATTERN,
+    START,
+    Clock,
+    Psql,
+    WorkingCopy,
+    call,
+    join,
+    make_decision,
+    make_record,
+    make_trial,
+    make_use_event,
+)
 from tests.factories import NOW
 from tests.team_server import Team
 

@@ -24,8 +24,19 @@ from core.team.errors import LevelTooLow
 from core.team.local_state import LocalState, Status, StoredUse
 from core.team.outbox import Changes, Outbox, Use, compare, decode_use, find_slots, make_uses
 from core.team.server import Space
-from tests.core.team.calls import AT, PATTERN, Psql, call, join, make_decision, make_text, make_use
-from tests.core.team.working_copy import WorkingCopy, make_record, make_use_event
+from tests.core.team.working_copy import (
+    AT,
+    PATTERN,
+    Psql,
+    WorkingCopy,
+    call,
+    join,
+    make_decision,
+    make_record,
+    make_text,
+    make_use,
+    make_use_event,
+)
 from tests.factories import NOW, make_board, make_event, make_pattern
 from tests.team_server import Team
 

@@ -1,26 +1,33 @@
-"""A project on a member's machine, which is synchronized with a space on a real server."""
+"""A project on a member's machine, which is synchronized with a space on a real server, and calls of that server."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from contextlib import closing
-from datetime import datetime, timedelta
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 from uuid import UUID, uuid4
 
 from msgspec.structs import replace
 
 from core.base.paths import ProjectPaths
 from core.base.settings import MaturitySettings
+from core.cli.program import run
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.records.events import Event
+from core.records.team import PatternText, TeamTrial, TeamUse
 from core.sources.events import append_events
 from core.team.consent import Joined
 from core.team.follow import JoinedCopy, forget
 from core.team.local_state import LocalState
+from core.team.server import Space
 from core.team.sync import Cycle, Prefer
 from tests.factories import NO_RETRY_SETTINGS
 from tests.team_server import HALF_LIFE_DAYS, Team
@@ -128,3 +135,103 @@ def board_sums(board: Scoreboard, ids: Iterable[str]) -> dict[str, dict[str, flo
             "harmful": one.harmful,
         }
     return found
+
+
+_CALLS: Final = ("add_events", "put_patterns", "decide", "patterns", "sums", "decisions", "join_project", "members")
+_WRITES: Final = ("confirm", "set_texts", "set_facts", "set_sums", "forget_changed", "add_decisions", "add_uses")
+
+
+@contextmanager
+def interrupted(after: int | None, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at one of the moments, counted from 1; None: never."""
+    left = after
+
+    def count() -> None:
+        nonlocal left
+        if left is not None:
+            left -= 1
+            if left <= 0:
+                left = None
+                stop()
+
+    def counted(owner: type, name: str) -> Any:
+        function = getattr(owner, name)
+
+        def wrapper(*args: Any, **options: Any) -> Any:
+            count()
+            found = function(*args, **options)
+            count()
+            return found
+
+        return mock.patch.object(owner, name, wrapper)
+
+    with ExitStack() as stack:
+        for owner, names in ((Space, _CALLS), (LocalState, _WRITES)):
+            for name in names:
+                stack.enter_context(counted(owner, name))
+        yield
+
+
+def main(project: Path, after: int) -> int:
+    with interrupted(after, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+        return run(["team", "sync", "--project", str(project)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))
+
+
+Psql = Callable[..., str]
+"""Runs SQL statements as a role; see the fixture `psql`."""
+AT: Final = datetime(2025, 3, 20, 12, tzinfo=UTC)  # before the clock of every server
+PATTERN: Final = "pat-error-timeout-001"
+
+
+def make_use(number: int = 1, **changes: Any) -> TeamUse:
+    values: dict[str, Any] = {"pattern_id": PATTERN, "kind": "applied", "at": AT, "success": True}
+    return TeamUse(id=UUID(int=number), **(values | changes))
+
+
+def make_trial(**changes: Any) -> TeamTrial:
+    values: dict[str, Any] = {"pattern_id": PATTERN, "kind": "returned", "share": 0.5, "rate": 10}
+    return TeamTrial(**{**values, "id": uuid4(), "is_held_out": True, "outcome": True} | changes)
+
+
+def make_decision(number: int = 1, by: str = "Rita", verb: str = "promote", **keys: Any) -> str:
+    return json.dumps({"id": f"d{number}", "by": by, "verb": verb, "subject": PATTERN, **keys})
+
+
+def make_text(pattern_id: str = PATTERN, content_hash: str = "a", **changes: Any) -> PatternText:
+    return PatternText(
+        **{"pattern_id": pattern_id, "type": "error", "record": "{}", "content_hash": content_hash} | changes
+    )
+
+
+def make_candidate(number: int = 1, pattern_id: str = PATTERN, **changes: Any) -> str:
+    """The decision of a loop that adds a pattern, which no person has read."""
+    place = {"file": ".aiwg/ralph/shared/patterns/error-patterns.json", "type": "error", "pattern_id": pattern_id}
+    keys: dict[str, Any] = {
+        "subject": "loop-1",
+        "after": {"patterns": [pattern_id], "hashes": {pattern_id: "a"}},
+        "effects": [{**place, "insert": {"id": pattern_id}}],
+        "inverse": [{**place, "remove": True}],
+    }
+    return make_decision(number, "Carl (script)", "extract", **(keys | changes))
+
+
+def join(*spaces: Space, name: str = "web") -> UUID:
+    """Let members join a new project to the space; returns its ID."""
+    project = uuid4()
+    for space in spaces:
+        space.join_project(project, name)
+    return project
+
+
+def call(space: UUID, function: str, *arguments: object) -> str:
+    quoted = (f"'{value}'" if isinstance(value, str | UUID) else str(value) for value in arguments)
+    values = ", ".join(quoted).replace("None", "null")
+    return f"select ralphdeck.{function}('{space}', {values})"
+
+
+def decide(space: UUID, project: UUID, payload: str) -> str:
+    return call(space, "decide", project, payload, "{x}", 0, "{}", "{}", "[]")

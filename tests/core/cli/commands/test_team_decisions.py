@@ -12,8 +12,7 @@ import pytest
 from core.base.paths import ProjectPaths
 from core.sources.events import append_events
 from tests.core.cli.conftest import Call, Result
-from tests.core.team.calls import make_text
-from tests.core.team.working_copy import make_record, make_use_event
+from tests.core.team.working_copy import make_record, make_text, make_use_event
 from tests.core.team.working_copy import write_patterns as write
 from tests.team_server import Team
 
