@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from core.cli.groups import Program
-from core.cli.json.objects import json_schemas
+from core.cli.json.documents import DOCUMENTS
 from core.cli.support.options import SHARED_OPTIONS
 from tui.cli import cli
 
@@ -79,7 +79,7 @@ def _objects(context: click.Context) -> str:
     name = context.command_path.partition(" ")[2]
     printed = [
         (condition.removeprefix(name).lstrip(", ").removeprefix("with "), struct.__name__)
-        for condition, struct in json_schemas().items()
+        for condition, struct in DOCUMENTS.items()
         if condition == name or condition.startswith((f"{name} --", f"{name} with ", f"{name}, "))
     ]
     links = [f"[{struct}](json.md#{struct.lower()}){f' with {when}' if when else ''}" for when, struct in printed]

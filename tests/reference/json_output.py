@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from core.cli.json.objects import FIELDS, Field, Wire, json_schemas
+from core.cli.json.documents import DOCUMENTS
+from core.cli.json.wire import Field, Wire, fields_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs/reference/json.md"
 _INTRODUCTION: Final = """\
@@ -27,27 +28,28 @@ def render_page() -> str:
 
 def _commands() -> Iterator[str]:
     yield "## Commands\n\n| command | object |\n|---|---|"
-    yield from (f"| `{command}` | {_link(struct)} |" for command, struct in sorted(json_schemas().items()))
+    yield from (f"| `{command}` | {_link(struct)} |" for command, struct in sorted(DOCUMENTS.items()))
     yield ""
 
 
 def _objects() -> Iterator[str]:
     yield "## Objects\n"
     for struct in sorted(_reachable(), key=lambda struct: struct.__name__):
-        yield f"### {struct.__name__}\n\n{struct.__doc__}\n\n| key | value |\n|---|---|"
-        yield from (f"| `{field.name}` | {_value(field)} |" for field in FIELDS[struct])
+        about = " ".join((struct.__doc__ or "").split())
+        yield f"### {struct.__name__}\n\n{about}\n\n| key | value |\n|---|---|"
+        yield from (f"| `{field.name}` | {_value(field)} |" for field in fields_of(struct))
         yield ""
 
 
 def _reachable() -> set[type[Wire]]:
     """Every Struct that a command prints, alone or inside of another one."""
     found: set[type[Wire]] = set()
-    waiting = list(json_schemas().values())
+    waiting = list(DOCUMENTS.values())
     while waiting:
         struct = waiting.pop()
         if struct not in found:
             found.add(struct)
-            waiting += (inner for field in FIELDS[struct] for inner in field.structs)
+            waiting += (inner for field in fields_of(struct) for inner in field.structs)
     return found
 
 

@@ -14,6 +14,7 @@ import click
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.paths import ProjectPaths, find_project, project_at
 from core.base.text import visible
+from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.options import (
     NumberRange,
@@ -91,7 +92,7 @@ def _check(seconds: float) -> None:
         f"(watching by {report.watch})"
     )
     if wants_json():
-        print_object("DemoReport", report, ok=True)
+        print_object(setup_json.DemoReport, report, ok=True)
     else:
         line(text)
 

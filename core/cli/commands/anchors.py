@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from core.cli.json import objects
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import DecidingCommand, reason_option
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.index.anchors import Stale
     from core.index.project_state import ProjectState
     from core.records.anchors import AnchorChange
@@ -82,19 +83,19 @@ def anchors(
     decide(project, replace(renamed, anchors=anchors, reason=reason))
 
 
-def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[objects.Wire]:
+def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[Wire]:
     """Return the anchors of a pattern for JSON, each with what became of it."""
     known = {one.anchor: one for one in changes}
-    return [objects.Anchor.of(known.get(anchor, {**_UNCHANGED, "anchor": anchor})) for anchor in pattern.anchors]
+    return [patterns_json.Anchor.of(known.get(anchor, {**_UNCHANGED, "anchor": anchor})) for anchor in pattern.anchors]
 
 
 def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
     from core.base.pattern_titles import describe_change
     from core.questions.stale import describe_update
 
-    rows = [objects.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
+    rows = [patterns_json.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
     if wants_json():
-        print_object("AnchorList", patterns=rows, problem=problem)
+        print_object(patterns_json.AnchorList, patterns=rows, problem=problem)
     else:
         for pattern in patterns:
             line((pattern.id, "bold"), f"  {pattern.title}")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from core.cli.commands.what_if import complete_threshold, list_thresholds, try_thresholds
+from core.cli.json import analysis as analysis_json
 from core.cli.render.document import print_document
 from core.cli.render.output import end, minute, print_json, remark, wants_json
 from core.cli.support.as_of import PastMoment, remark_undated
@@ -73,7 +74,6 @@ def changes(
         else:
             try_thresholds(values)
         return
-    from core.cli.json import objects
     from core.cli.support.user_files import last_visit
     from core.index.findings import all_findings
     from core.project.as_of import build_past_state
@@ -92,7 +92,7 @@ def changes(
 
     if wants_json():
         states = [(state, count, found.states_after[state]) for state, count in found.states_before.items()]
-        print_json(objects.ChangesDocument.of(found, results=found, states=states, findings=all_findings(before)))
+        print_json(analysis_json.ChangesDocument.of(found, results=found, states=states, findings=all_findings(before)))
     else:
         print_document(comparison_document(found, state, None if is_complete else MAX_ROWS))
         if not is_complete and found.longest > MAX_ROWS:

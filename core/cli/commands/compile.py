@@ -10,6 +10,7 @@ import click
 
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural
+from core.cli.json import setup as setup_json
 from core.cli.render.output import STRICT_EXIT, line, print_difference, print_object, remark, wants_json
 from core.cli.support.options import Command, OneOf, setting_option
 from core.cli.support.project import is_readonly, open_reader
@@ -203,7 +204,7 @@ def _file_json(path: str, state: str, details: Sequence[str]) -> dict[str, Any]:
 
 def _print_json(rows: Rows, selection: Selection | None, *, written: bool) -> None:
     print_object(
-        "CompileDocument",
+        setup_json.CompileDocument,
         targets=[{"name": name, "files": files} for name, files in rows],
         lessons=[entry.pattern_id for entry in selection.chosen] if selection is not None else [],
         left_out=[{"id": id, "reason": reason} for id, reason in (selection.left_out if selection else {}).items()],

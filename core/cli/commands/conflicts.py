@@ -9,12 +9,13 @@ import click
 
 from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.render.document import print_document
 from core.cli.render.output import end, line, print_object, remark, wants_json
 from core.cli.support.project import open_project
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.project.project import Project
     from core.records.instructions import InstructionPair
 
@@ -38,7 +39,7 @@ def list_conflicts(pair: str | None, *, is_all: bool) -> None:
         found = [one for one in pairs if is_all or (one.question not in fine and _matters(one))]
 
     if wants_json():
-        print_object("InstructionPairList", pairs=[_pair_json(one, fine) for one in found], findings=cut)
+        print_object(loops_json.InstructionPairList, pairs=[_pair_json(one, fine) for one in found], findings=cut)
     elif pair is not None:
         print_document(pairs_document(found, project.adapters.all_agent_files()))
     else:
@@ -108,10 +109,10 @@ def _print_group(pairs: Sequence[InstructionPair], answered: Container[str]) -> 
         line(f"  and {len(pairs) - _MAX_LINES:,} more; see: ralphdeck review {first.id} --conflicts")
 
 
-def _pair_json(pair: InstructionPair, answered: Container[str]) -> objects.Wire:
+def _pair_json(pair: InstructionPair, answered: Container[str]) -> Wire:
     from core.retrieval.rendering import count_tokens
 
-    both = [objects.PlacedInstruction.of(one, tokens=count_tokens(one.text)) for one in pair.both]
+    both = [loops_json.PlacedInstruction.of(one, tokens=count_tokens(one.text)) for one in pair.both]
     chosen = pair.find_chosen(answered)
     kept = chosen.place if chosen is not None else None
-    return objects.InstructionPair.of(pair, instructions=both, fine=pair.question in answered, kept=kept)
+    return loops_json.InstructionPair.of(pair, instructions=both, fine=pair.question in answered, kept=kept)

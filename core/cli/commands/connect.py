@@ -14,6 +14,7 @@ from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, install_hint
 from core.base.paths import ProjectPaths
 from core.base.text import plural
+from core.cli.json import setup as setup_json
 from core.cli.render.output import (
     STRICT_EXIT,
     Column,
@@ -337,4 +338,4 @@ def _print_json(
                 "left": plan.left,
             }
         )
-    print_object("ConnectDocument", agents=agents, written=written, notes=notes)
+    print_object(setup_json.ConnectDocument, agents=agents, written=written, notes=notes)

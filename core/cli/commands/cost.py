@@ -12,7 +12,7 @@ from core.base.formatting import format_count, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
 from core.cli.commands.loops import show_usage, source_option
-from core.cli.json import objects
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import OneOf, ReadingCommand, choose_mode
@@ -68,13 +68,13 @@ def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> Non
 
     if wants_json():
         print_object(
-            "CostDocument",
+            patterns_json.CostDocument,
             findings=state.snapshot.findings,
             since=found.since,
             weeks=round(found.weeks, 2),
             given=found.given,
             tokens=found.tokens,
-            lessons=[objects.LessonCost.of(one, followed=one.counts) for one in found.lessons],
+            lessons=[patterns_json.LessonCost.of(one, followed=one.counts) for one in found.lessons],
             sessions=found.sessions,
             files=files,
             agents=sum_by_agent(files),

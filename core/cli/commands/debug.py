@@ -10,7 +10,7 @@ import click
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import debug as debug_json
 from core.cli.render.document import print_document
 from core.cli.render.output import (
     Column,
@@ -212,7 +212,7 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
     )
 
     if wants_json():
-        print_object("SessionList", findings=all_findings(state), sessions=session_rows(found, state.snapshot))
+        print_object(debug_json.SessionList, findings=all_findings(state), sessions=session_rows(found, state.snapshot))
     else:
         print_table(columns, found, "no debug sessions")
         if count := sum(one.attempt_id in state.snapshot.attempts for one in found):
@@ -241,7 +241,7 @@ def show(session_id: str) -> None:
     level = state.settings.interval_level
     if wants_json():
         print_object(
-            "SessionDocument",
+            debug_json.SessionDocument,
             findings=findings,
             session=session_details(session, state.snapshot, state.debug.fix_results, level),
         )
@@ -278,7 +278,9 @@ def _list_templates(category: str, min_effectiveness: float) -> None:
 
     if wants_json():
         print_object(
-            "FixTemplateList", findings=all_findings(state), templates=(fix_template(one, level) for one in found)
+            debug_json.FixTemplateList,
+            findings=all_findings(state),
+            templates=(fix_template(one, level) for one in found),
         )
     else:
         if not found:
@@ -321,7 +323,7 @@ def _list_escalated(since: datetime | None) -> None:
     )
     if wants_json():
         print_object(
-            "SessionList",
+            debug_json.SessionList,
             findings=all_findings(state),
             sessions=session_rows([one.session for one in found], state.snapshot),
         )
@@ -356,9 +358,9 @@ def _list_causes(min_count: int) -> None:
 
     if wants_json():
         print_object(
-            "CauseList",
+            debug_json.CauseList,
             findings=all_findings(state),
-            causes=(objects.RootCause.of(one, fixes=fix_rate(one.fixes, level)) for one in found),
+            causes=(debug_json.RootCause.of(one, fixes=fix_rate(one.fixes, level)) for one in found),
             recurring=again,
         )
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import debug as debug_json
 from core.cli.render.output import (
     Column,
     day,
@@ -57,9 +57,9 @@ def archive(dry_run: bool, restore: str | None) -> None:
     archive = DebugArchive(chosen_project(), by=decider())
     if dry_run:
         plan = archive.plan(settings)
-        files = (objects.RetentionFile.of(one, due=one.is_due(at)) for one in plan)
+        files = (debug_json.RetentionFile.of(one, due=one.is_due(at)) for one in plan)
         if wants_json():
-            print_object("RetentionDocument", plan=files)
+            print_object(debug_json.RetentionDocument, plan=files)
         else:
             _print_plan(plan, at)
         return
@@ -67,7 +67,7 @@ def archive(dry_run: bool, restore: str | None) -> None:
     warn(*warnings)
 
     if wants_json():
-        print_object("ArchiveResult", moved=moved, warnings=warnings)
+        print_object(debug_json.ArchiveResult, moved=moved, warnings=warnings)
     else:
         for one in moved:
             line(f"archived {plural(len(one.sessions), 'session')}: {one.source} → {one.target}")
@@ -119,7 +119,7 @@ def list_archived() -> None:
         Column("FILE", lambda item: item.file, free=True),
     )
     if wants_json():
-        print_object("ArchivedSessionList", findings=(), archived=found)
+        print_object(debug_json.ArchivedSessionList, findings=(), archived=found)
     else:
         print_table(columns, found, "no archived debug sessions")
     end(())
@@ -132,7 +132,7 @@ def _restore(session_id: str) -> None:
     restored = DebugArchive(chosen_project(), by=decider()).restore(session_id, now())
 
     if wants_json():
-        print_object("RestoreResult", moved=[restored.moved], others=restored.others)
+        print_object(debug_json.RestoreResult, moved=[restored.moved], others=restored.others)
     else:
         line(f"restored {plural(len(restored.moved.sessions), 'session')}: {restored.moved.target}")
         for other in restored.others:

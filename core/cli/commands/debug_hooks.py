@@ -11,7 +11,7 @@ import click
 from core.base.errors import Refused
 from core.base.paths import relative_to_project
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import debug as debug_json
 from core.cli.json.loops import record_update
 from core.cli.render.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_session
@@ -99,14 +99,14 @@ def failure(
 
     if wants_json():
         print_object(
-            "FailureDocument",
+            debug_json.FailureDocument,
             offer,
             findings=all_findings(state),
             error=offer.errors[0] if offer.errors else None,
-            fixes=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
-            did_not_help=(objects.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.failed),
+            fixes=(debug_json.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.fixes),
+            did_not_help=(debug_json.KnownFix.of(fix, results=fix_rate(fix.results, level)) for fix in offer.failed),
             templates=(fix_template(one, level) for one in offer.templates),
-            patterns=(objects.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
+            patterns=(debug_json.OfferedPattern.of(assessment, pattern) for pattern, assessment in offer.patterns),
         )
     else:
         if offer.text:
@@ -130,7 +130,7 @@ def learn_from_success(session_id: str, applied: Sequence[str], *, dry_run: bool
         warn(f"the lessons were not written to the session's file: {learned.problem}")
     if wants_json():
         print_object(
-            "SuccessDocument",
+            debug_json.SuccessDocument,
             result,
             file_changed=learned.changed and learned.written,
             records=map(record_update, result.counted),
@@ -175,7 +175,7 @@ def escalate(session_id: str, reason: str) -> None:
     call = on_escalation(project, find_session(project.view, session_id).id, reason=reason)
 
     if wants_json():
-        print_object("EscalationDocument", session_id=call.session_id, file=str(call.file))
+        print_object(debug_json.EscalationDocument, session_id=call.session_id, file=str(call.file))
     else:
         line(str(call.file))
         remark("Review asks about it: run ralphdeck and press 2")

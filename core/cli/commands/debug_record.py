@@ -11,6 +11,7 @@ import click
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.paths import BEGIN_COMMAND, is_folder, relative_to_project
 from core.cli.commands.debug_hooks import escalate, learn_from_success
+from core.cli.json import debug as debug_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.id_completion import complete_loop, complete_pattern, complete_session
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, choose_mode
@@ -70,7 +71,7 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
 
     failures = made.failures
     if wants_json():
-        print_object("RunRecorded", made, session_id=session.id, run=number, exit_code=code, failures=failures)
+        print_object(debug_json.RunRecorded, made, session_id=session.id, run=number, exit_code=code, failures=failures)
     else:
         results = made.results
         counts = f"{results.passed or 0} passed, {results.failing or 0} failed" if results is not None else ""
@@ -234,7 +235,7 @@ def _start(file: str, task_id: str, loop_id: str, iteration: int | None, agent: 
         session_id=session_id,
     )
     if wants_json():
-        print_object("SessionStarted", session_id=made)
+        print_object(debug_json.SessionStarted, session_id=made)
     else:
         line(made)
 
@@ -257,7 +258,7 @@ def _analyse(
     )
     number = recorder.analyse(session, analysis)
     if wants_json():
-        print_object("SessionPartRecorded", session_id=session.id, run=number)
+        print_object(debug_json.SessionPartRecorded, session_id=session.id, run=number)
     else:
         remark(f"analysis of run {number}")
 
@@ -274,7 +275,7 @@ def _fix(session_id: str, description: str, files: tuple[str, ...], diff: str | 
     changed = tuple(relative_to_project(file, root) for file in files) or files_of_diff(text)
     number = recorder.fix(session, Fix(description=description, diff=text, files=changed))
     if wants_json():
-        print_object("SessionPartRecorded", session_id=session.id, run=number)
+        print_object(debug_json.SessionPartRecorded, session_id=session.id, run=number)
     else:
         remark(f"fix of run {number}")
 
@@ -301,7 +302,9 @@ def _end(session_id: str, how: str, reason: str) -> None:
 
     status = ENDS[chosen]
     if wants_json():
-        print_object("SessionEnded", session_id=session.id, status=status, changed=changed, lessons=lessons, file=file)
+        print_object(
+            debug_json.SessionEnded, session_id=session.id, status=status, changed=changed, lessons=lessons, file=file
+        )
     else:
         line(f"{session.id} is {chosen}" if changed else f"{session.id} was {chosen} already")
         if file:

@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import decisions as decisions_json
 from core.cli.render.document import print_list
 from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.input_file import read_input
@@ -90,9 +90,10 @@ def log(
     ][:limit]
     if wants_json():
         rows = [
-            objects.LoggedDecision.of(one, undone=one.id in undone, elsewhere=one.id in elsewhere) for one in chosen
+            decisions_json.LoggedDecision.of(one, undone=one.id in undone, elsewhere=one.id in elsewhere)
+            for one in chosen
         ]
-        print_json(objects.DecisionLog.of(decisions=rows, findings=snapshot.findings))
+        print_json(decisions_json.DecisionLog.of(decisions=rows, findings=snapshot.findings))
     else:
         entries = group_decisions(chosen, undone)
         print_list(COMMAND_COLUMNS, (command_cells(entry, snapshot) for entry in entries), "no decisions")
@@ -153,7 +154,7 @@ def _verify(against: str | None) -> None:
     elsewhere = len(ledger.claims())
 
     if wants_json():
-        print_object("LogVerification", found, team=team, elsewhere=elsewhere)
+        print_object(decisions_json.LogVerification, found, team=team, elsewhere=elsewhere)
     else:
         file = paths.relative(paths.ledger)
         for problem in found.problems:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
+from core.cli.json import decisions as decisions_json
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -28,7 +30,7 @@ from core.decisions.commands import (
 from core.records.decisions import Verb
 
 if TYPE_CHECKING:
-    from core.cli.json import objects
+    from core.cli.json.wire import Wire
     from core.decisions.case import Decided
     from core.learning.inversion import Inversion
     from core.project.project import Project
@@ -215,10 +217,9 @@ def print_decided(decided: Decided) -> None:
         line(decided.summary)
 
 
-def decided_json(decided: Decided) -> objects.Wire:
-    from core.cli.json import objects
+def decided_json(decided: Decided) -> Wire:
 
-    return (objects.DecidedTogether if decided.group or decided.refused else objects.Decided).of(decided)
+    return (decisions_json.DecidedTogether if decided.group or decided.refused else decisions_json.Decided).of(decided)
 
 
 class _Unchanged(NamedTuple):
@@ -242,7 +243,7 @@ def decide_each(project: Project, commands: Iterable[Command], empty: str = "") 
         warn(*decided.warnings)
 
     if wants_json():
-        print_object("DecidedEach", decisions=made)
+        print_object(decisions_json.DecidedEach, decisions=made)
     else:
         for decided in made:
             line(decided.summary)
@@ -262,7 +263,7 @@ def _print_proposed(what: str) -> None:
 
 def _print_undecided(summary: str, text: str) -> None:
     if wants_json():
-        print_object("Decided", decision=None, summary=summary, warnings=[], written=False)
+        print_object(decisions_json.Decided, decision=None, summary=summary, warnings=[], written=False)
     else:
         line(text)
 
@@ -341,7 +342,7 @@ def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
     from core.index.findings import all_findings
 
     if wants_json():
-        print_object("InversionList", findings=all_findings(project.view), proposals=proposals)
+        print_object(patterns_json.InversionList, findings=all_findings(project.view), proposals=proposals)
     else:
         for proposal in proposals:
             line((proposal.pattern_id, "bold"), f"  {proposal.reason}")

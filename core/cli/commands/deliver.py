@@ -8,6 +8,7 @@ import click
 
 from core.base.masking import mask_secrets
 from core.base.text import visible
+from core.cli.json import loops as loops_json
 from core.cli.render.output import end, print_json, remark, wants_json
 from core.cli.support.project import find_loop, open_project
 from core.show.pages.loops import delivery_explanation, delivery_text
@@ -28,10 +29,9 @@ def print_delivery(loop_id: str) -> None:
     findings = all_findings(project.view)
 
     def document() -> Struct:
-        from core.cli.json import objects
 
         command, diff = ((), "") if delivery is None else (delivery.command, delivery.diff)
-        return objects.DeliveryDocument.of(
+        return loops_json.DeliveryDocument.of(
             loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
         )
 

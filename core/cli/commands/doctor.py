@@ -17,7 +17,7 @@ from core import __version__
 from core.base.errors import BadInput, ProjectNotFound, RalphdeckError, Unwritable, install_hint
 from core.base.text import plural, visible_line
 from core.cli.groups import Program
-from core.cli.json import objects
+from core.cli.json import setup as setup_json
 from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
 from core.cli.support.id_completion import complete_pattern
@@ -34,6 +34,7 @@ from core.records.patterns import Problem
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
+    from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.records.patterns import OldRecords
@@ -172,7 +173,7 @@ def _check() -> None:
 
     if wants_json():
         print_object(
-            "DoctorDocument",
+            setup_json.DoctorDocument,
             verdict=_verdict(checks, everything),
             checks=checks,
             settings=settings,
@@ -364,9 +365,9 @@ def _lessons(records: OldRecords) -> Iterator[Found]:
         yield "left", NOTE, f"{_named(list(records.left))}: do not keep today's rules, but a person decided on them"
 
 
-def _old_rules_json(records: OldRecords) -> objects.Wire:
+def _old_rules_json(records: OldRecords) -> Wire:
     counts = {problem.value: records.count(problem) for problem in Problem}
-    return objects.OldRules.of(counts, left=len(records.left))
+    return setup_json.OldRules.of(counts, left=len(records.left))
 
 
 def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:

@@ -10,6 +10,7 @@ import click
 
 from core.base.errors import BadInput, install_hint
 from core.base.text import plural
+from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.project import chosen_project, open_project
 
@@ -35,7 +36,7 @@ def compute_vectors() -> None:
 
     if wants_json():
         print_object(
-            "VectorCounts",
+            setup_json.VectorCounts,
             model=MODEL,
             made=patterns_made,
             patterns=len(patterns),

@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import (
     Column,
     end,
@@ -33,6 +33,7 @@ from core.files.atomic_write import export_file, write_file
 from core.records.findings import Severity
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.decisions.exchange.import_plan import ImportPlan as Plan
     from core.decisions.exchange.import_plan import Row
 
@@ -84,7 +85,7 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
 
     counts = {"exported": exported.patterns, "left_out": left_out}
     if wants_json():
-        print_object("Export", exported, findings=snapshot.findings, file=str(output), **counts)
+        print_object(patterns_json.Export, exported, findings=snapshot.findings, file=str(output), **counts)
     else:
         for masked in exported.masked:
             remark(f"masked in {masked.pattern_id} {masked.pointer}: {masked.kind}")
@@ -121,11 +122,11 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
     if decided is not None:
         warn(*decided.warnings)
 
-    def document() -> objects.Wire:
+    def document() -> Wire:
         rows = list(map(_row_json, plan.rows))
         if decided is None:
-            return objects.ImportPlan.of(written=False, rows=rows, findings=plan.findings)
-        return objects.ImportResult.of(decided, rows=rows, findings=plan.findings)
+            return patterns_json.ImportPlan.of(written=False, rows=rows, findings=plan.findings)
+        return patterns_json.ImportResult.of(decided, rows=rows, findings=plan.findings)
 
     if wants_json():
         print_json(document())
@@ -135,8 +136,8 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
         line(decided.summary if decided else preview)
 
 
-def _row_json(row: Row) -> objects.Wire:
-    return objects.ImportRow.of(row, quarantined=bool(row.content_hash), changes=sorted([*row.set, *row.unset]))
+def _row_json(row: Row) -> Wire:
+    return patterns_json.ImportRow.of(row, quarantined=bool(row.content_hash), changes=sorted([*row.set, *row.unset]))
 
 
 def _print_plan(plan: Plan) -> None:

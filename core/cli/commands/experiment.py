@@ -12,7 +12,7 @@ from core.base.errors import ReadOnly, Refused
 from core.base.formatting import format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import continued, plural, visible_line
-from core.cli.json import objects
+from core.cli.json import analysis as analysis_json
 from core.cli.render.output import Column, end, line, print_object, print_table, wants_json
 from core.cli.support.options import FRACTION, OneOf, ReadingCommand
 from core.cli.support.project import is_readonly, open_reader
@@ -21,6 +21,7 @@ from core.cli.support.team import last_team_status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.cli.json.wire import Wire
     from core.index.experiment import ExperimentReport, PatternTrials
     from core.learning.experiments import Comparison
     from core.records.team import PooledTrials
@@ -82,7 +83,7 @@ def _show_status() -> None:
 
     if wants_json():
         print_object(
-            "ExperimentDocument",
+            analysis_json.ExperimentDocument,
             findings=state.snapshot.findings,
             share=share,
             forbidden=forbidden,
@@ -153,15 +154,15 @@ def print_pools(pools: Sequence[PooledTrials]) -> None:
         line(f"In the team: {visible_line(pool.pattern_id, 80)} in {describe_pool(pool)}")
 
 
-def pools_json(pools: Sequence[PooledTrials]) -> list[objects.Wire]:
+def pools_json(pools: Sequence[PooledTrials]) -> list[Wire]:
     from core.show.metrics.sections import compare_pooled
 
-    return [objects.TeamTrials.of(one, comparison=_arms_json(compare_pooled(one))) for one in pools]
+    return [analysis_json.TeamTrials.of(one, comparison=_arms_json(compare_pooled(one))) for one in pools]
 
 
-def _pattern_json(found: PatternTrials) -> objects.Wire:
+def _pattern_json(found: PatternTrials) -> Wire:
     ratio = found.steps_ratio
-    return objects.PatternTrials.of(
+    return analysis_json.PatternTrials.of(
         found,
         id=found.pattern_id,
         verdict=found.verdict,
@@ -171,10 +172,10 @@ def _pattern_json(found: PatternTrials) -> objects.Wire:
     )
 
 
-def _arms_json(comparison: Comparison | None) -> objects.Wire | None:
+def _arms_json(comparison: Comparison | None) -> Wire | None:
     if comparison is None:
         return None
-    return objects.ArmComparison.of(
+    return analysis_json.ArmComparison.of(
         comparison,
         verdict=comparison.verdict.value,
         trials_with=comparison.given.trials,
@@ -207,7 +208,7 @@ def _start(share: float) -> None:
     needed = math.ceil(COST_OF_LOOKING * required_trials(*EXPECTED_RATES, share))
 
     if wants_json():
-        print_object("ExperimentSetting", share=share, file=str(file))
+        print_object(analysis_json.ExperimentSetting, share=share, file=str(file))
     else:
         line(f"started in all your projects: {_describe_share(share)} ({file})")
         line(
@@ -223,6 +224,6 @@ def _stop() -> None:
     file = set_share(None)
     stopped = f"stopped in all your projects: all lessons are given again ({file})"
     if wants_json():
-        print_object("ExperimentSetting", share=None, file=str(file))
+        print_object(analysis_json.ExperimentSetting, share=None, file=str(file))
     else:
         line(stopped)

@@ -8,7 +8,7 @@ import click
 
 from core.base.errors import Unwritable
 from core.base.id_lookup import find_matching_ids
-from core.cli.json import objects
+from core.cli.json import decisions as decisions_json
 from core.cli.render.output import end, line, percent, print_json, remark, wants_json, warn
 from core.cli.support.id_completion import complete_source
 from core.cli.support.options import ReviewingCommand, reason_option, words_option
@@ -74,7 +74,9 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
             is_written = is_written and decided.written
         if as_json:
             results.append(
-                objects.ExtractionResult.of(extraction, decided=decided and decided_json(decided), strategies=learned)
+                decisions_json.ExtractionResult.of(
+                    extraction, decided=decided and decided_json(decided), strategies=learned
+                )
             )
             continue
         if extraction.proposals or source is not None:
@@ -82,7 +84,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
         for work_id, names in learned.items():
             line(f"strategies of {work_id}: {', '.join(names)}")
     if as_json:
-        print_json(objects.ExtractionList.of(extractions=results, findings=all_findings(project.view)))
+        print_json(decisions_json.ExtractionList.of(extractions=results, findings=all_findings(project.view)))
     elif is_all and not is_any:
         remark("nothing to extract; for the reason: ralphdeck loop extract LOOP")
     if not is_written:

@@ -10,7 +10,8 @@ import click
 
 from core.base.settings import WatchSettings
 from core.base.text import visible_line
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
+from core.cli.json import tasks as tasks_json
 from core.cli.render.document import print_document, print_reflections
 from core.cli.render.output import end, json_bytes, line, print_json, remark, wants_json
 from core.cli.support.id_completion import complete_task
@@ -24,6 +25,7 @@ from core.tasks.attempts import MAX_PAUSE, AttemptCondition, assess_attempt
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.cli.json.wire import Wire
     from core.records.findings import Finding
     from core.tasks.history import AttemptDetail, TaskHistory, WholeHistory
 
@@ -200,16 +202,16 @@ def _findings(found: TaskHistory | WholeHistory | AttemptDetail) -> Sequence[Fin
     return (*found.findings, *found.actions.findings) if isinstance(found, AttemptDetail) else found.findings
 
 
-def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> objects.Wire:
+def _json(found: WholeHistory | AttemptDetail, only_reflections: bool) -> Wire:
     from core.tasks.history import AttemptDetail
 
     findings = _findings(found)
     if only_reflections:
-        return objects.ReflectionList.of(reflections=found.reflections, findings=findings)
+        return loops_json.ReflectionList.of(reflections=found.reflections, findings=findings)
     if isinstance(found, AttemptDetail):
-        return objects.AttemptDocument.of(found, findings=findings)
-    attempts = [objects.AttemptHistory.of(one.attempt, one, log=one.actions) for one in found.attempts]
-    return objects.HistoryDocument.of(found.task, attempts=attempts, findings=findings)
+        return tasks_json.AttemptDocument.of(found, findings=findings)
+    attempts = [tasks_json.AttemptHistory.of(one.attempt, one, log=one.actions) for one in found.attempts]
+    return tasks_json.HistoryDocument.of(found.task, attempts=attempts, findings=findings)
 
 
 def _markdown(found: WholeHistory | AttemptDetail, only_reflections: bool) -> bytes:

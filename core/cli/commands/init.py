@@ -9,6 +9,7 @@ import click
 from core.agents.private_files import git_root, ignore_private_files
 from core.base.errors import ReadOnly, Unwritable
 from core.base.paths import ProjectPaths, project_at
+from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import is_readonly, named_project, now
@@ -38,7 +39,7 @@ def init(folder: Path | None) -> None:
     brought = trust_here(project, "init", now())
 
     if wants_json():
-        print_object("InitDocument", project=str(project.project), created=is_new, ignored=is_ignored)
+        print_object(setup_json.InitDocument, project=str(project.project), created=is_new, ignored=is_ignored)
     else:
         line(f"Project in {project.aiwg}" if is_new else f"The project in {project.aiwg} exists already")
         if is_ignored:

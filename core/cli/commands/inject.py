@@ -193,13 +193,13 @@ def _print_explanation(state: ProjectState, task: str, injection: Injection, set
 
 
 def _print_json(injection: Injection, findings: Sequence[Finding]) -> None:
-    from core.cli.json import objects  # hooks must be fast
+    from core.cli.json import loops as loops_json  # hooks must be fast
 
     reflections = [
-        objects.InjectedReflection.of(one, matched_by="meaning" if one.is_semantic else "words")
+        loops_json.InjectedReflection.of(one, matched_by="meaning" if one.is_semantic else "words")
         for one in injection.reflections.chosen
     ]
-    print_json(objects.InjectionDocument.of(injection, reflections=reflections, findings=findings))
+    print_json(loops_json.InjectionDocument.of(injection, reflections=reflections, findings=findings))
 
 
 def _why_nothing(injection: Injection, state: ProjectState) -> str:

@@ -10,7 +10,7 @@ from core.base.errors import Refused
 from core.base.id_lookup import find_matching_ids, require_one
 from core.cli.commands.reflections import KINDS as REFLECTION_KINDS
 from core.cli.commands.reflections import list_reflections
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.render.document import print_document
 from core.cli.render.output import Column, end, id_column, print_object, print_table, remark, wants_json
 from core.cli.support.id_completion import complete_lesson, complete_loop
@@ -31,6 +31,7 @@ from core.records.reflections import MIN_LOOPS, JoinedLesson, LessonKind, Lesson
 from core.show.pages.reflections import place_name
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.project.project import Project
 
 CONTRADICTS = "contradicts"  # A state beside the others: an approved pattern or another lesson demands the opposite.
@@ -161,7 +162,9 @@ def _list_lessons(
     ][:limit]
     if wants_json():
         print_object(
-            "LessonList", findings=all_findings(project.view), lessons=(_lesson_json(project, one) for one in found)
+            loops_json.LessonList,
+            findings=all_findings(project.view),
+            lessons=(_lesson_json(project, one) for one in found),
         )
     else:
         print_table(COLUMNS, found, "no lessons")
@@ -174,7 +177,7 @@ def _show(lesson_id: str) -> None:
     project = _open_project()
     found = find_lesson(project, lesson_id)
     if wants_json():
-        print_object("LessonDocument", findings=(), lesson=_lesson_json(project, found))
+        print_object(loops_json.LessonDocument, findings=(), lesson=_lesson_json(project, found))
     else:
         print_document(lesson_document(project.view, found))
     end(())
@@ -220,7 +223,9 @@ def find_lesson(project: Project, name: str) -> JoinedLesson:
     return by_id[require_one(found, name, what="lesson", command="lesson", known=by_id)]
 
 
-def _lesson_json(project: Project, joined: JoinedLesson) -> objects.Wire:
+def _lesson_json(project: Project, joined: JoinedLesson) -> Wire:
     from core.base.scanning.verdict import describe_danger  # reads the rules, which the help does not need
 
-    return objects.AgentLesson.of(joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings))
+    return loops_json.AgentLesson.of(
+        joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings)
+    )

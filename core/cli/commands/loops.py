@@ -8,6 +8,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
+from core.cli.json import loops as loops_json
 from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, words_option
@@ -91,11 +92,10 @@ def list_loops(
     ]
     chosen.sort(key=lambda loop: rows.loop_rank(loop, needs.get(loop.id)))
     if wants_json():
-        from core.cli.json import objects
         from core.cli.json.loops import loop_row
 
         found = [loop_row(state, loop, needs.get(loop.id)) for loop in chosen]
-        print_json(objects.LoopList.of(loops=found, findings=snapshot.findings))
+        print_json(loops_json.LoopList.of(loops=found, findings=snapshot.findings))
     else:
         has_runners = any(loop.runner for loop in chosen)
         columns = [one for one in rows.LISTED if has_runners or one.id not in rows.RUNNER_COLUMNS]
@@ -134,12 +134,11 @@ def show(loop_id: str) -> None:
     need = find_need(view, loop)
 
     def document() -> Struct:
-        from core.cli.json import objects
         from core.cli.json.loops import loop_row
 
         row = loop_row(view, loop, need)
         texts = {"facts": dict(details.facts), "notes": dict(details.notes)}
-        return objects.LoopDocument.of(details, loop=row, **texts, findings=findings)
+        return loops_json.LoopDocument.of(details, loop=row, **texts, findings=findings)
 
     findings = view.snapshot.findings
     if wants_json():
@@ -158,9 +157,8 @@ def show_usage(by: str, sources: frozenset[str]) -> None:
     total = UsageGroup(name="total", usage=sum_usage(loops), loops=len(loops))
 
     def document() -> Struct:
-        from core.cli.json import objects
 
-        return objects.UsageList.of(by=by, groups=groups, total=total, findings=snapshot.findings)
+        return loops_json.UsageList.of(by=by, groups=groups, total=total, findings=snapshot.findings)
 
     if wants_json():
         print_json(document())

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
 from core.cli.commands.decisions import decide, decide_each
-from core.cli.json import objects
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import Column, day, end, id_column, line, percent, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ListingCommand, choose_mode, reason_option
@@ -18,6 +18,7 @@ from core.cli.support.project import chosen_project, now, open_project
 from core.decisions.commands import Archive, Merge, PrunePatterns, Restore
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.records.patterns import Pattern
 
 
@@ -82,8 +83,8 @@ def prune(
     )
     if wants_json():
         print_object(
-            "PruneList",
-            prune=(objects.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
+            patterns_json.PruneList,
+            prune=(patterns_json.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
             findings=all_findings(project.view),
         )
     else:
@@ -120,7 +121,7 @@ def _list_duplicates(threshold: float | None) -> None:
         Column("TITLE", lambda row: pattern_title(patterns[row[0]]), free=True, expendable=1),
     )
     if wants_json():
-        print_object("DuplicateList", findings=all_findings(state), duplicates=pairs)
+        print_object(patterns_json.DuplicateList, findings=all_findings(state), duplicates=pairs)
     else:
         print_table(columns, pairs, "no duplicates")
     end(all_findings(state))
@@ -173,7 +174,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
 
     if wants_json():
         print_object(
-            "MergePreview",
+            patterns_json.MergePreview,
             kept=target.id,
             other=other.id,
             before=_counts(before),
@@ -186,11 +187,11 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
         line(f"Aliases: {', '.join(after.aliases)}")
 
 
-def _counts(pattern: Pattern) -> objects.Wire:
+def _counts(pattern: Pattern) -> Wire:
     from core.decisions.merge import Tally
 
     counts = pattern.recorded_counts
-    return objects.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
+    return patterns_json.RecordedCounts.of(Tally.of(counts), success_rate=counts.rate)
 
 
 def _uses(pattern: Pattern) -> str:

@@ -10,7 +10,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import analysis as analysis_json
 from core.cli.render.output import Column, end, line, percent, print_object, print_table, wants_json
 from core.cli.support.options import ReadingCommand, WholeNumber, choose_mode
 from core.cli.support.project import open_project
@@ -30,6 +30,7 @@ from core.show.metrics.effectiveness import (
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.cli.json.wire import Wire
     from core.show.metrics.dashboard import Dashboard
     from core.show.metrics.effectiveness import Comparison
     from core.show.metrics.lesson_effect import LessonEffect
@@ -112,7 +113,7 @@ def metrics(weeks: int, export: str | None, force: bool, reviewer: str | None, t
 
     if wants_json():
         print_object(
-            "MetricsDocument",
+            analysis_json.MetricsDocument,
             findings=all_findings(state),
             lessons=_lessons_json(board.lessons),
             effectiveness_metrics=found,
@@ -149,7 +150,7 @@ def _print_accuracy(by: str | None) -> None:
 
     if wants_json():
         print_object(
-            "AccuracyDocument",
+            analysis_json.AccuracyDocument,
             found,
             findings=all_findings(state),
             needed=MIN_FOLLOWED,
@@ -163,8 +164,8 @@ def _print_accuracy(by: str | None) -> None:
     end(all_findings(state))
 
 
-def _share_json(share: Share) -> objects.Wire:
-    return objects.DecisionShare.of(share, held=share.held if share.rate is not None else None)
+def _share_json(share: Share) -> Wire:
+    return analysis_json.DecisionShare.of(share, held=share.held if share.rate is not None else None)
 
 
 def _share_text(share: Share, found: ReviewerAccuracy) -> str:
@@ -175,10 +176,10 @@ def _share_text(share: Share, found: ReviewerAccuracy) -> str:
     return f"{share.held} of {share.followed} with later results confirmed, {percent(share.rate)} ({interval})"
 
 
-def _comparison_json(found: Comparison, level: float) -> objects.Wire:
+def _comparison_json(found: Comparison, level: float) -> Wire:
     having, lacking = found.loops
     categories = [
-        objects.CategoryComparison.of(
+        analysis_json.CategoryComparison.of(
             group,
             loops_with=len(group.having),
             loops_without=len(group.lacking),
@@ -187,14 +188,16 @@ def _comparison_json(found: Comparison, level: float) -> objects.Wire:
         )
         for group in found.groups
     ]
-    return objects.Comparison.of(found, level=level, loops_with=having, loops_without=lacking, categories=categories)
+    return analysis_json.Comparison.of(
+        found, level=level, loops_with=having, loops_without=lacking, categories=categories
+    )
 
 
-def _lessons_json(found: LessonEffect) -> objects.Wire:
+def _lessons_json(found: LessonEffect) -> Wire:
     comparison = found.comparison
     having, lacking = comparison.loops
     is_known = comparison.is_conclusive
-    return objects.LessonEffect.of(
+    return analysis_json.LessonEffect.of(
         found,
         known=is_known,
         unit=found.measure.unit,

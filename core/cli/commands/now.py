@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from core.cli.json import analysis as analysis_json
 from core.cli.render.output import end, print_object, wants_json
 from core.cli.support.as_of import PastMoment
 from core.cli.support.options import ReadingCommand
@@ -55,7 +56,7 @@ def now(since: datetime | None, notifies: bool) -> None:
         report_all_needs(folder.project, state)
 
     if wants_json():
-        print_object("NowDocument", findings=state.snapshot.findings, since=page.since, sections=sections)
+        print_object(analysis_json.NowDocument, findings=state.snapshot.findings, since=page.since, sections=sections)
     else:
         print_document(page_document(page, folder.project.name))
     end(state.snapshot.findings)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from core.base.pattern_titles import pattern_title
+from core.cli.json import patterns as patterns_json
 from core.cli.render.document import print_list
 from core.cli.render.output import Column, day, end, id_column, line, print_json, print_object, print_table, wants_json
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
@@ -20,7 +21,7 @@ from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
 if TYPE_CHECKING:
-    from core.cli.json import objects
+    from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.learning.assessment import Assessment
     from core.learning.scoreboard import Scoreboard
@@ -95,7 +96,7 @@ def _list_archived() -> None:
         Column("REASON", lambda item: item.reason, free=True),
     )
     if wants_json():
-        print_object("ArchivedPatternList", findings=findings, archived=archived)
+        print_object(patterns_json.ArchivedPatternList, findings=findings, archived=archived)
     else:
         print_table(columns, archived, "no archived patterns")
     end(findings)
@@ -124,15 +125,14 @@ def _find_stale(snapshot: Snapshot, board: Scoreboard) -> frozenset[str]:
 def _print_list_json(
     rows: Iterable[tuple[Pattern, Assessment]], stale: Collection[str], findings: Sequence[Finding]
 ) -> None:
-    from core.cli.json import objects
 
     patterns = [
-        objects.PatternRow.of(
+        patterns_json.PatternRow.of(
             one, pattern, name=pattern_title(pattern), pinned=one.pin is not None, stale=pattern.id in stale
         )
         for pattern, one in rows
     ]
-    print_json(objects.PatternList.of(patterns=patterns, findings=findings))
+    print_json(patterns_json.PatternList.of(patterns=patterns, findings=findings))
 
 
 def _scored(as_of: datetime | None) -> tuple[Snapshot, Scoreboard]:
@@ -178,7 +178,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
     verdicts = state.inputs.verdicts(pattern)
     if wants_json():
         print_object(
-            "PatternDocument",
+            patterns_json.PatternDocument,
             findings=findings,
             pattern=_details(state, pattern),
             evidence=state.board.observations(pattern.id),
@@ -195,9 +195,8 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
     end(findings)
 
 
-def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
+def _team_json(state: ProjectState, pattern_id: str) -> Wire | None:
     """Return the sums of the team's other projects on a pattern; None without any."""
-    from core.cli.json import objects
     from core.learning.evidence_inputs import list_team_results
     from core.learning.maturity import decayed_counts
 
@@ -205,26 +204,25 @@ def _team_json(state: ProjectState, pattern_id: str) -> objects.Wire | None:
         return None
     results = list_team_results(team, state.snapshot.team)
     helpful, harmful = decayed_counts(results, state.now, state.settings.maturity)
-    return objects.TeamSums.of(team, helpful=helpful, harmful=harmful)
+    return patterns_json.TeamSums.of(team, helpful=helpful, harmful=harmful)
 
 
-def _details(state: ProjectState, pattern: Pattern) -> objects.Wire:
+def _details(state: ProjectState, pattern: Pattern) -> Wire:
     from core.cli.commands.anchors import anchor_rows
     from core.cli.commands.scan import scan_finding
-    from core.cli.json import objects
     from core.index.anchors import find_doubtful
 
     assessment = state.assessment(pattern.id)
     is_anti = pattern.type == "anti"
-    return objects.PatternDetails.of(
+    return patterns_json.PatternDetails.of(
         assessment,
         pattern,
         name=pattern_title(pattern),
         pinned=assessment.pin is not None,
         stale=pattern.id in find_doubtful(state.stale, state.snapshot.curation),
-        template=objects.Template.of(pattern, placeholders=dict(pattern.placeholders)),
+        template=patterns_json.Template.of(pattern, placeholders=dict(pattern.placeholders)),
         source_loops=[
-            objects.SourceLoop.of(
+            patterns_json.SourceLoop.of(
                 source,
                 iterations_required=None if is_anti else source.iteration,
                 failure_iteration=source.iteration if is_anti else None,
@@ -253,19 +251,20 @@ def _explain(pattern_id: str) -> None:
     end(all_findings(state))
 
 
-def _explanation_json(state: ProjectState, pattern_id: str) -> objects.Wire:
-    from core.cli.json import objects
+def _explanation_json(state: ProjectState, pattern_id: str) -> Wire:
     from core.index.findings import all_findings, count_conflicts, explain_pattern
 
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)
-    return objects.Explanation.of(
+    return patterns_json.Explanation.of(
         state.assessment(pattern_id),
         found,
         next_change=state.board.next_change(pattern_id),
-        events=[objects.WeighedEvent.of(weighted.observation, weighted) for weighted in found.events],
-        steps=[objects.NextState.of(step, result="success" if step.helpful else "failure") for step in found.steps],
-        set_aside=[objects.IgnoredReport.of(one, at=known_time(one.report.at)) for one in ignored],
+        events=[patterns_json.WeighedEvent.of(weighted.observation, weighted) for weighted in found.events],
+        steps=[
+            patterns_json.NextState.of(step, result="success" if step.helpful else "failure") for step in found.steps
+        ],
+        set_aside=[patterns_json.IgnoredReport.of(one, at=known_time(one.report.at)) for one in ignored],
         doubts=count_conflicts(state, pattern_id),
         findings=all_findings(state),
     )

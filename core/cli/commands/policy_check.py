@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import visible_line
-from core.cli.json import objects
+from core.cli.json import decisions as decisions_json
 from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.input_file import read_input
 from core.cli.support.options import Command
@@ -65,10 +65,10 @@ def check_command(policy: Path | None) -> None:
     is_kept = all(result.passed is not False for result in results)
 
     rules_json = (
-        objects.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
+        decisions_json.PolicyRule.of(one, setting=settings[one.rule], result=_WORDS[one.passed][0]) for one in results
     )
     if wants_json():
-        print_object("PolicyResult", kept=is_kept, rules=rules_json)
+        print_object(decisions_json.PolicyResult, kept=is_kept, rules=rules_json)
     else:
         for result in results:
             word, colour = _WORDS[result.passed]

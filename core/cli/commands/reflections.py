@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.render.output import (
     OUTCOME_COLOURS,
     Column,
@@ -68,10 +68,10 @@ def list_reflections(
         ][:limit]
         if wants_json():
             print_object(
-                "RecurringList",
+                loops_json.RecurringList,
                 findings=snapshot.findings,
                 recurring=(
-                    objects.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
+                    loops_json.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
                     for one in clusters
                 ),
             )
@@ -81,7 +81,7 @@ def list_reflections(
         return
     chosen = [one for one in snapshot.reflections.values() if one.has_learning and matches(one.loop_id, one)][:limit]
     if wants_json():
-        print_object("ReflectionList", findings=snapshot.findings, reflections=chosen)
+        print_object(loops_json.ReflectionList, findings=snapshot.findings, reflections=chosen)
     else:
         print_table(COLUMNS, chosen, "no reflections")
     end(snapshot.findings)

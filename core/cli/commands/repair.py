@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from core.base.masking import mask_secrets
 from core.base.text import plural
 from core.cli.commands.decisions import decide, print_unchanged
-from core.cli.json import objects
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import line, print_object, remark, wants_json
 from core.cli.support.project import open_project, warn_of_user_settings
 from core.decisions.commands import RepairPatterns
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.records.patterns import OldRecords, RecordRepair
 
 
@@ -27,7 +28,7 @@ def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str
     if not is_applied:
         if wants_json():
             print_object(
-                "RepairList",
+                patterns_json.RepairList,
                 repairs=[_repair_json(one) for one in records.repairs],
                 left=records.left,
                 findings=all_findings(project.view),
@@ -46,8 +47,8 @@ def _name_other(source: str) -> str:
     return f"{source} has another fix; to extract it afterwards: ralphdeck loop extract {source}"
 
 
-def _repair_json(repair: RecordRepair) -> objects.Wire:
-    return objects.PatternRepair.of(
+def _repair_json(repair: RecordRepair) -> Wire:
+    return patterns_json.PatternRepair.of(
         repair.pattern,
         action="archive" if repair.is_archived else "repair",
         problems=[problem.value for problem in repair.problems],

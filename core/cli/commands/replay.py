@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from core.base.errors import UnknownRecord
 from core.base.masking import mask_secrets
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import tasks as tasks_json
 from core.cli.render.document import DIFF_COLOURS
 from core.cli.render.output import end, line, percent, print_object, remark, wants_json
 from core.cli.support.project import chosen_project
@@ -17,6 +17,7 @@ from core.tasks.attempts import Verdict
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.cli.json.wire import Wire
     from core.tasks.attempts import ReplayStep
 
 _COLOURS: Final = {Verdict.SUCCEEDED: "green", Verdict.FAILED: "red", Verdict.UNKNOWN: "yellow"}
@@ -39,7 +40,7 @@ def replay_attempt(task: str, number: int | None, speed: float, first: int, *, e
 
     if wants_json():
         print_object(
-            "ReplayDocument",
+            tasks_json.ReplayDocument,
             findings=findings,
             attempt=detail.attempt,
             steps=(_step_json(all_steps[place]) for place in places),
@@ -59,9 +60,9 @@ def replay_attempt(task: str, number: int | None, speed: float, first: int, *, e
     end(findings)
 
 
-def _step_json(step: ReplayStep) -> objects.Wire:
+def _step_json(step: ReplayStep) -> Wire:
     verdict = "not told" if step.verdict is Verdict.UNKNOWN else step.verdict  # the documented value
-    return objects.ReplayStep.of(step.action, step, verdict=verdict)
+    return tasks_json.ReplayStep.of(step.action, step, verdict=verdict)
 
 
 def is_terminal() -> bool:

@@ -11,7 +11,7 @@ import click
 from core.base.errors import BadInput, UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.text import plural
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.json.loops import criterion as criterion_json
 from core.cli.json.loops import effect, outcome_values, record_update
 from core.cli.render.output import line, print_bytes, print_object, remark, wants_json, warn
@@ -23,13 +23,13 @@ from core.learning.bursts import format_burst, source_of
 from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.learning.maturity import parse_moment
 from core.learning.outcomes import Verdict, criterion_weight, should_deprecate_criterion
-from core.project.finished_work import classify_work, find_pattern_uses
 from core.records.event_log import EventView
 from core.records.events import ErrorType, Event, Signals, event_id
 from core.records.snapshot import Delta
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.decisions.use_counts import CountResult
     from core.index.project_state import ProjectState
     from core.project.project import Project
@@ -192,7 +192,7 @@ def _record_use(project: Project, event: Event, warnings: list[str]) -> None:
 
     if wants_json():
         print_object(
-            "RecordDocument",
+            loops_json.RecordDocument,
             event=event,
             pattern=effect(before, after),
             criterion=None,
@@ -240,7 +240,7 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
 
     if wants_json():
         print_object(
-            "RecordDocument",
+            loops_json.RecordDocument,
             event=event,
             pattern=None,
             criterion=criterion_json(weight, settings),
@@ -303,6 +303,7 @@ def _print_outcome(
     *,
     is_recorded: bool,
 ) -> None:
+    from core.project.finished_work import classify_work, find_pattern_uses
     from core.questions.extraction.strategies import find_used_strategies
 
     found = after.board.outcome(work_id)
@@ -315,8 +316,8 @@ def _print_outcome(
 
     if wants_json():
         print_object(
-            "OutcomeDocument",
-            outcome=objects.Outcome.of(scored, **outcome_values(classify_work(after, work_id), signals)),
+            loops_json.OutcomeDocument,
+            outcome=loops_json.Outcome.of(scored, **outcome_values(classify_work(after, work_id), signals)),
             patterns=(effect(*one) for one in effects),
             strategies=strategies,
             recorded=is_recorded,
@@ -370,7 +371,7 @@ def list_errors(
 
     shown = (one for one in accumulator.get_errors(work_id) if include_resolved or not one.resolved)
     if wants_json():
-        print_object("ErrorList", errors=map(_error_json, shown), stats=accumulator.get_error_stats(work_id))
+        print_object(loops_json.ErrorList, errors=map(_error_json, shown), stats=accumulator.get_error_stats(work_id))
     else:
         if answer:
             line(answer)
@@ -380,6 +381,6 @@ def list_errors(
             remark(f"no {'' if include_resolved else 'unresolved '}errors of {shorten_id(work_id)}")
 
 
-def _error_json(entry: ErrorEntry) -> objects.Wire:
+def _error_json(entry: ErrorEntry) -> Wire:
     at = parse_moment(entry.timestamp, "timestamp")
-    return objects.LoggedError.of(entry, at=at)
+    return loops_json.LoggedError.of(entry, at=at)

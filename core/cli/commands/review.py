@@ -16,7 +16,7 @@ from core.base.formatting import shorten_id
 from core.base.text import plural
 from core.cli.commands.conflicts import list_conflicts, mark_pair_fine
 from core.cli.commands.decisions import decide
-from core.cli.json import objects
+from core.cli.json import decisions as decisions_json
 from core.cli.render.document import print_document
 from core.cli.render.output import (
     Column,
@@ -46,6 +46,7 @@ from core.index.review_items import FURTHER, KINDS, ReviewItem
 from core.learning.bursts import known_time
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.project.project import Project
     from core.questions.judge import Advice
@@ -184,10 +185,10 @@ def _list_questions(
     if wants_json():
         keys = [item.question_key for item in session.items]
         print_object(
-            "ReviewQueue",
+            decisions_json.ReviewQueue,
             findings=all_findings(state),
             questions=[_question_json(item, advice) for item in listed],
-            sitting=objects.ReviewSession.of(session, decisions=len(keys), keys=keys),
+            sitting=decisions_json.ReviewSession.of(session, decisions=len(keys), keys=keys),
             in_rows=in_rows,
         )
     else:
@@ -205,9 +206,9 @@ def _list_questions(
     end(all_findings(state))
 
 
-def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> objects.Wire:
+def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> Wire:
     further = [one.question_key for one in item.group.items] if item.group is not None else []
-    return objects.Question.of(item, advice=advice.get(item.question_key), further=further)
+    return decisions_json.Question.of(item, advice=advice.get(item.question_key), further=further)
 
 
 def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
@@ -238,7 +239,7 @@ def _show(subject: str, kinds: frozenset[str]) -> None:
     card = terminal_card(project.view, item, files)
     question = _question_json(item, {})
     if wants_json():
-        print_object("ReviewCard", findings=(), question=question, card=to_markdown(card))
+        print_object(decisions_json.ReviewCard, findings=(), question=question, card=to_markdown(card))
     else:
         print_document(card)
     end(())
@@ -296,9 +297,9 @@ def _review_suspicious(source: str | None, *, revoke: bool, confirm: bool, reaso
     if source is not None and not found:
         raise UnknownRecord(f"no suspicious reports of {shorten_id(source)}; see: ralphdeck review --suspicious")
 
-    bursts = (objects.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
+    bursts = (decisions_json.Burst.of(one, first=known_time(one.first), last=known_time(one.last)) for one in found)
     if wants_json():
-        print_object("BurstList", findings=all_findings(state), bursts=bursts)
+        print_object(decisions_json.BurstList, findings=all_findings(state), bursts=bursts)
     else:
         print_table(BURST_COLUMNS, found, "no suspicious reports")
         for burst in found if source is not None else ():

@@ -6,18 +6,22 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
 from core.base.errors import BadInput, RalphdeckError
 from core.base.text import plural, visible_line
-from core.cli.json import objects
+from core.cli.json import analysis as analysis_json
+from core.cli.json import patterns as patterns_json
 from core.cli.render.output import json_bytes, line, print_bytes, print_object, wants_json
 from core.cli.support.input_file import read_input
 from core.cli.support.options import OfflineCommand
 from core.records.patterns import Severity, Suspicion
+
+if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
 
 BLOCKED_EXIT: Final = 3
 UNREADABLE_EXIT: Final = 2
@@ -77,8 +81,8 @@ def _scan_files(files: Sequence[Path]) -> bool:
 
     if wants_json():
         print_object(
-            "ScanDocument",
-            files=(objects.FileScan.of(file=name, **_values(found, masked)) for name, found, masked in results),
+            analysis_json.ScanDocument,
+            files=(analysis_json.FileScan.of(file=name, **_values(found, masked)) for name, found, masked in results),
         )
     else:
         for name, found, _ in results:
@@ -105,7 +109,7 @@ def _scan_lines(file: Path) -> bool:
             raise BadInput(f"Line {number} of {_name(file)} is not a JSON string.")
         found, masked = scan_whole_text(text)
         is_blocked = is_blocked or _is_blocked(found)
-        print_bytes(json_bytes(objects.ScanResult.of(**_values(found, masked))))
+        print_bytes(json_bytes(analysis_json.ScanResult.of(**_values(found, masked))))
     return is_blocked
 
 
@@ -115,11 +119,11 @@ def _values(found: Sequence[Suspicion], masked: str) -> dict[str, Any]:
     return {"verdict": verdict, "marks": map(scan_finding, found), "masked": masked}
 
 
-def scan_finding(suspicion: Suspicion) -> objects.Wire:
+def scan_finding(suspicion: Suspicion) -> Wire:
     from core.base.scanning.verdict import describe_rule  # the scan is slow to load
 
     severity = "critical" if suspicion.critical else "warning"
-    return objects.ScanFinding.of(suspicion, severity=severity, meaning=describe_rule(suspicion))
+    return patterns_json.ScanFinding.of(suspicion, severity=severity, meaning=describe_rule(suspicion))
 
 
 def _decode_surrogates(raw: bytes) -> str | None:

@@ -10,7 +10,7 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.cli.commands.reports import list_errors
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.json.loops import criterion, outcome_values
 from core.cli.render.output import Column, day, end, id_column, line, print_object, print_table, wants_json
 from core.cli.support.id_completion import complete_work
@@ -25,9 +25,9 @@ from core.learning.outcomes import (
     effective_weight,
     should_deprecate_criterion,
 )
-from core.project.finished_work import find_scored_work
 
 if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.project.project import Project
 
@@ -71,6 +71,7 @@ def score(works: tuple[str, ...], criteria: bool, errors: bool, include_resolved
         list_errors(works[0], include_resolved=include_resolved)
         return
     from core.index.findings import all_findings
+    from core.project.finished_work import find_scored_work
 
     project = open_project()
     state, settings = project.view, project.settings.learning
@@ -80,10 +81,10 @@ def score(works: tuple[str, ...], criteria: bool, errors: bool, include_resolved
 
     if wants_json():
         print_object(
-            "ScoreDocument",
+            loops_json.ScoreDocument,
             findings=all_findings(state),
             outcomes=(
-                objects.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
+                loops_json.ScoredOutcome.of(one.outcome, patterns=one.applied, **outcome_values(one.kind, one.signals))
                 for one in outcomes
             ),
             criteria=(criterion(one, settings) for one in weighted[0].values()) if weighted else (),
@@ -145,9 +146,9 @@ def _weighted(project: Project, words: Iterable[str]) -> tuple[dict[str, Criteri
     return weights, apply_weights(scores, weights, settings)
 
 
-def _weighted_json(weighted: WeightedScores) -> objects.Wire:
+def _weighted_json(weighted: WeightedScores) -> Wire:
     scores = [(name, weighted.weights[name], value) for name, value in weighted.scores.items()]
-    return objects.WeightedScores.of(weighted, scores=scores)
+    return loops_json.WeightedScores.of(weighted, scores=scores)
 
 
 def _print_weighted(weighted: WeightedScores) -> None:

@@ -9,7 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural
-from core.cli.json import objects
+from core.cli.json import tasks as tasks_json
 from core.cli.render.output import Column, end, minute, print_object, print_table, remark, wants_json
 from core.cli.support.id_completion import complete_task
 from core.cli.support.options import MOMENT, Parsed, ReadingCommand, WholeNumber, words_option
@@ -128,10 +128,12 @@ def search(
         Column("MATCH", lambda hit: words.snippet(hit.text, _SNIPPET), free=True),
     )
 
-    hits = (objects.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
+    hits = (tasks_json.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
     try:
         if wants_json():
-            print_object("SearchResult", findings=found.findings, hits=hits, total=found.total, is_exact=found.is_exact)
+            print_object(
+                tasks_json.SearchResult, findings=found.findings, hits=hits, total=found.total, is_exact=found.is_exact
+            )
         else:
             print_table(columns, found.hits)
             if not found.total:

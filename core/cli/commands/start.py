@@ -11,6 +11,7 @@ from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly
 from core.base.paths import is_folder
 from core.base.text import plural
+from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand, invocation
 from core.cli.support.project import is_readonly, now, open_project
@@ -92,7 +93,7 @@ def start(yes: bool, dry_run: bool) -> None:
     warn(*notes)
     if wants_json():
         print_object(
-            "StartDocument",
+            setup_json.StartDocument,
             project=str(folder.project),
             written=may_write,
             steps=[" ".join((step.text, ", ".join(step.files))).strip() for step in steps],

@@ -73,7 +73,9 @@ def init(
         task_id=task_id,
     )
     if wants_json():
-        print_object("TaskCreated", id=made)
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.TaskCreated, id=made)
     else:
         line(made)
 
@@ -115,7 +117,9 @@ def start(task_id: str, with_similar: bool, **options: Any) -> None:
     )
 
     if wants_json():
-        print_object("AttemptStarted", started, id=task_id)
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.AttemptStarted, started, id=task_id)
     else:
         for text in started.plan.splitlines():
             line(text)
@@ -145,7 +149,9 @@ def _pause(task_id: str) -> None:
     open_task_memory().pause_task(task_id)
     text = f"{task_id} is paused; resume it with: ralphdeck task start {task_id}"
     if wants_json():
-        print_object("TaskPaused", id=task_id, status="paused")
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.TaskPaused, id=task_id, status="paused")
     else:
         line(text)
 
@@ -217,7 +223,9 @@ def complete(
     from core.cli.render.document import print_reflections
 
     if wants_json():
-        print_object("AttemptCompleted", completed, id=task_id)
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.AttemptCompleted, completed, id=task_id)
     else:
         by_log = ", derived from the log" if completed.derived else ""
         counts = f"{plural(completed.log.actions, 'action')}, {plural(completed.log.errors, 'error')}"
@@ -258,6 +266,8 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
 
     reflection = open_task_memory().reflect(task_id, attempt, **parts)
     if wants_json():
-        print_object("ReflectionWritten", reflection=reflection)
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.ReflectionWritten, reflection=reflection)
     else:
         print_reflections([reflection])

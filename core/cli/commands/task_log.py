@@ -120,7 +120,9 @@ def log(
     total = plural(logged.actions, "action")
     text = f"attempt {logged.number} at {task_id}: {logged.added:,} logged, {total} in total"
     if wants_json():
-        print_object("ActionsLogged", logged, id=task_id)
+        from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
+
+        print_object(tasks_json.ActionsLogged, logged, id=task_id)
     else:
         line(text)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import UnknownRecord
 from core.base.text import plural
-from core.cli.json import objects
+from core.cli.json import tasks as tasks_json
 from core.cli.render.output import end, line, percent, print_json, wants_json
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.tasks.success_metrics import (
@@ -26,6 +26,7 @@ from core.tasks.task_links import LoopLink, link_tasks
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.cli.json.wire import Wire
     from core.records.snapshot import Snapshot
 
 MAX_MEASURED: Final = 200  # Most histories that are read for the read latency: those of the tasks with most actions.
@@ -48,21 +49,21 @@ def print_report() -> None:
     end(snapshot.findings)
 
 
-def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> objects.Wire:
+def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float, snapshot: Snapshot) -> Wire:
     improvement, latency = found.improvement, found.latency
-    return objects.TaskReport.of(
+    return tasks_json.TaskReport.of(
         tasks=len(snapshot.tasks),
-        improvement=objects.RetryImprovement.of(improvement, level=level),
-        left_out=objects.OmittedAttempts.of(found, improvement),
-        metrics=objects.TaskMetrics.of(
-            tracking_coverage=objects.TrackingCoverage.of(found.coverage, met=found.covers, links=links),
-            read_latency=objects.ReadLatency.of(
+        improvement=tasks_json.RetryImprovement.of(improvement, level=level),
+        left_out=tasks_json.OmittedAttempts.of(found, improvement),
+        metrics=tasks_json.TaskMetrics.of(
+            tracking_coverage=tasks_json.TrackingCoverage.of(found.coverage, met=found.covers, links=links),
+            read_latency=tasks_json.ReadLatency.of(
                 latency,
                 limit_ms=READ_LATENCY_SECONDS * 1000,
                 median_ms=None if latency.median is None else latency.median * 1000,
                 slowest_ms=None if latency.slowest is None else latency.slowest * 1000,
             ),
-            retry_improvement=objects.RetryTarget.of(
+            retry_improvement=tasks_json.RetryTarget.of(
                 improvement.against_unreflected, met=found.improves, target=TARGET_IMPROVEMENT
             ),
             audit_trail=found.audit,

@@ -10,7 +10,7 @@ import click
 
 from core.base.id_lookup import ambiguous_id_error, find_matching_ids
 from core.base.text import visible_line
-from core.cli.json import objects
+from core.cli.json import tasks as tasks_json
 from core.cli.render.output import (
     OUTCOME_COLOURS,
     Column,
@@ -34,6 +34,7 @@ from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.base.settings import WatchSettings
+    from core.cli.json.wire import Wire
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import PastTask
     from core.tasks.task_links import SimilarTask
@@ -107,7 +108,7 @@ def list_tasks(
         and (row.open is not None or not only_open)
     ]
     if wants_json():
-        print_object("TaskList", findings=snapshot.findings, tasks=map(_row_json, rows))
+        print_object(tasks_json.TaskList, findings=snapshot.findings, tasks=map(_row_json, rows))
     else:
         print_table(COLUMNS, rows, "no tasks")
     end(snapshot.findings)
@@ -123,8 +124,8 @@ def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterato
         yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
 
 
-def _row_json(row: _Row) -> objects.Wire:
-    return objects.TaskRow.of(
+def _row_json(row: _Row) -> Wire:
+    return tasks_json.TaskRow.of(
         row.task,
         state=describe_state(row.task, row.attempts),
         attempts=len(row.attempts),
@@ -150,7 +151,7 @@ def _list_similar(task: str, limit: int) -> None:
         remark(embeddings.problem)
 
     if wants_json():
-        print_object("SimilarTaskList", findings=snapshot.findings, similar=found)
+        print_object(tasks_json.SimilarTaskList, findings=snapshot.findings, similar=found)
     else:
         for one in found:
             _print_similar(one)

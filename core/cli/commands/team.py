@@ -14,6 +14,7 @@ import click
 
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import visible_line
+from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.options import DecidingCommand, NumberRange, OneOf, choose_mode, reason_option
 from core.cli.support.project import chosen_project, now, open_project
@@ -102,7 +103,7 @@ def _create_space(source: str, space: str, name: str | None, half_life: float | 
 
     version = applied[-1].version if applied else latest_version()
     if wants_json():
-        print_object("TeamInit", found, schema=version, created=is_new)
+        print_object(setup_json.TeamInit, found, schema=version, created=is_new)
     else:
         if applied:
             done = "Created the schema in" if applied[0].version == 1 else "Upgraded the schema in"
@@ -189,7 +190,7 @@ def _join(source: str, space: str, project_name: str | None, *, yes: bool) -> No
             cycle = team.sync(opened)
 
     if wants_json():
-        print_object("TeamSync", cycle, space=opened.info.name)
+        print_object(setup_json.TeamSync, cycle, space=opened.info.name)
     else:
         info = opened.info
         line(f"Joined the space {visible_line(info.name)} as {visible_line(info.member)}, {info.level}")
@@ -219,7 +220,7 @@ def _leave() -> None:
     TeamEvidenceWriter(project).remove()
 
     if wants_json():
-        print_object("TeamLeft", space=joined.space, at=now())
+        print_object(setup_json.TeamLeft, space=joined.space, at=now())
     else:
         line(f"Left the space {visible_line(joined.space)}")
         line("All patterns and decisions of this project stay; the evidence of other projects was removed from it")
@@ -285,7 +286,7 @@ def member(
 
     decision = decided.decision.id if decided is not None else None
     if wants_json():
-        print_object("TeamMembership", role=role, name=shown, level=new, decision=decision)
+        print_object(setup_json.TeamMembership, role=role, name=shown, level=new, decision=decision)
     else:
         line(f"{visible_line(shown)} is {new} now" if new else f"Removed {visible_line(shown)}")
         if decided is not None:

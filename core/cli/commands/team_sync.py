@@ -11,6 +11,8 @@ import click
 
 from core.base.errors import RalphdeckError
 from core.base.text import plural, visible_line
+from core.cli.json import loops as loops_json
+from core.cli.json import setup as setup_json
 from core.cli.render.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
 from core.cli.support.options import Command, DecidingCommand, OneOf
 from core.cli.support.project import open_project
@@ -67,7 +69,7 @@ def sync(dry_run: bool, follow: bool, prefer: str | None) -> None:
     with open_team(project, joined) as team, closing(team.open_space()) as space:
         cycle = team.sync(space, Prefer(prefer) if prefer else None)
     if wants_json():
-        print_object("TeamSync", cycle, space=joined.space)
+        print_object(setup_json.TeamSync, cycle, space=joined.space)
     else:
         show_cycle(cycle)
 
@@ -86,7 +88,7 @@ def _preview() -> None:
             preview = team.preview()
 
     if wants_json():
-        print_object("TeamPreview", preview)
+        print_object(setup_json.TeamPreview, preview)
     else:
         for text in preview.patterns:
             line(f"pattern   {text.pattern_id}")
@@ -109,7 +111,6 @@ def _preview() -> None:
 
 def _follow(project: Project, joined: Joined) -> None:
     """Watch the project and its space until interrupted; prints each change of the connection."""
-    from core.cli.json import objects
     from core.cli.support.daemon import run_until_signal
     from core.project.watch_loop import Daemon, WatchEvent
 
@@ -117,7 +118,7 @@ def _follow(project: Project, joined: Joined) -> None:
 
     def report(event: WatchEvent) -> None:
         if as_json:
-            print_json(objects.WatchLine.of(event), one_line=True)
+            print_json(loops_json.WatchLine.of(event), one_line=True)
         else:
             line(f"{event.at:%H:%M:%S}  {event.text}")
 
@@ -169,7 +170,7 @@ def status(verify: bool) -> None:
 
     if wants_json():
         print_object(
-            "TeamStatus",
+            setup_json.TeamStatus,
             space=joined.space,
             member=space.member if space else (last.member if last else ""),
             level=space.level if space else (last.level if last else ""),

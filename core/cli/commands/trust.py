@@ -15,7 +15,7 @@ from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.base.user_settings import read_user_settings
-from core.cli.json import objects
+from core.cli.json import decisions as decisions_json
 from core.cli.render.output import Column, id_column, line, minute, print_object, print_table, remark, wants_json
 from core.cli.support.options import Command
 from core.cli.support.project import (
@@ -167,14 +167,16 @@ def _report(
 
     if wants_json():
         print_object(
-            "TrustDocument",
+            decisions_json.TrustDocument,
             arrivals,
             project=str(folder),
             trusted=answer.answer == "trusted" if answer is not None else is_in_trusted_path(folder),
             since=answer.since if answer is not None else None,
             how=answer.how if answer is not None else None,
             done=done or None,
-            decisions=(objects.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions),
+            decisions=(
+                decisions_json.LoggedDecision.of(one, undone=False, elsewhere=True) for one in arrivals.decisions
+            ),
         )
     elif is_done:
         line(f"{visible_line(str(folder), 300)}: {done}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from core.cli.json import objects
+from core.cli.json import loops as loops_json
 from core.cli.render.output import line, print_json, wants_json, warn
 from core.cli.support.daemon import run_until_signal
 from core.cli.support.options import DecidingCommand
@@ -62,7 +62,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
 
     def report(event: WatchEvent) -> None:
         if as_json:
-            print_json(objects.WatchLine.of(event), one_line=True)
+            print_json(loops_json.WatchLine.of(event), one_line=True)
         else:
             line((f"{event.at:%H:%M:%S}  ", ""), (event.text, _COLOURS[event.severity]))
 

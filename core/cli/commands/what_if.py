@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.settings import THRESHOLDS, Settings, find_threshold, with_threshold
-from core.cli.json import objects
+from core.cli.json import analysis as analysis_json
 from core.cli.render.document import print_blocks
 from core.cli.render.output import Column, end, line, print_json, print_object, print_table, wants_json, warn
 from core.cli.support.project import named_project, open_project, read_configuration
@@ -19,6 +19,7 @@ from core.learning.outcomes import criterion_weight, effective_weight, should_de
 
 if TYPE_CHECKING:
     from core.base.settings import Setting
+    from core.cli.json.wire import Wire
     from core.project.project import Project
     from core.sources.configuration import Configuration
 
@@ -67,24 +68,24 @@ def try_thresholds(values: Sequence[str]) -> None:
         counts = [(state, count, replay.after[state]) for state, count in replay.before.items()]
         thresholds = [_threshold_json(known, settings) for known in tried]
         print_json(
-            objects.WhatIfDocument.of(
+            analysis_json.WhatIfDocument.of(
                 replay, counts=counts, tried=thresholds, criteria=criteria, findings=all_findings(state)
             )
         )
     else:
         print_blocks(what_if_document(replay, tried, settings, state).blocks)
-        changed = [one for one in criteria if one.effective_weight != one.effective_weight_before]  # type: ignore[attr-defined]
+        changed = [one for one in criteria if one.effective_weight != one.effective_weight_before]
         print_table(CRITERION_COLUMNS, changed)
         if criteria and not changed:
             line("no criterion changes its weight")
     end(all_findings(state))
 
 
-def _threshold_json(known: Setting, settings: Settings) -> objects.Wire:
-    return objects.Threshold.of(known, value=known.value(settings))
+def _threshold_json(known: Setting, settings: Settings) -> Wire:
+    return analysis_json.Threshold.of(known, value=known.value(settings))
 
 
-def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
+def _criteria(project: Project, settings: Settings) -> list[analysis_json.CriterionChange]:
     from core.decisions.reference_storage import LoggedFeedback
 
     events = LoggedFeedback(project.project).get_all()
@@ -97,7 +98,7 @@ def _criteria(project: Project, settings: Settings) -> list[objects.Wire]:
             values[f"weight{suffix}"] = weight.weight
             values[f"effective_weight{suffix}"] = effective_weight(weight, tried)
             values[f"deprecated{suffix}"] = should_deprecate_criterion(weight, tried)
-        found.append(objects.CriterionChange.of(criterion=criterion, **values))
+        found.append(analysis_json.CriterionChange.of(criterion=criterion, **values))
     return found
 
 
@@ -132,6 +133,6 @@ def list_thresholds() -> None:
         Column("MEANING", lambda known: known.help, free=True),
     )
     if wants_json():
-        print_object("ThresholdList", thresholds=(_threshold_json(known, settings) for known in THRESHOLDS))
+        print_object(analysis_json.ThresholdList, thresholds=(_threshold_json(known, settings) for known in THRESHOLDS))
     else:
         print_table(columns, THRESHOLDS)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 import msgspec
@@ -21,6 +21,9 @@ from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, vis
 from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
+
+if TYPE_CHECKING:
+    from core.cli.json.wire import Wire
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200  # Most characters of a free text without a terminal.
@@ -335,11 +338,9 @@ def wants_json() -> bool:
     return invocation().as_json
 
 
-def print_object(name: str, /, *records: object, **values: Any) -> None:
-    """Print a JSON object that `objects.toml` names, filled with records and values as in `Wire.of`."""
-    from core.cli.json.objects import find_struct  # text output does not need it
-
-    print_json(find_struct(name).of(*records, **values))
+def print_object(kind: type[Wire], /, *records: object, **values: Any) -> None:
+    """Print a JSON object, filled with records and values as in `Wire.of`."""
+    print_json(kind.of(*records, **values))
 
 
 def end(findings: Sequence[Finding], *, listed: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.text import plural
+from core.cli.json import decisions as decisions_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.records.decisions import verb_info
 
@@ -41,7 +42,7 @@ def forecast_decision(project: Project, command: Command) -> Decided:
         remark_missing_vectors(found.by_words.missing)
     changed = ((one.kind, one.id, "when it resumes" if one.kind == "paused" else None) for one in found.changed)
     if wants_json():
-        print_object("DryRun", found, decided, dry_run=True, changed=changed)
+        print_object(decisions_json.DryRun, found, decided, dry_run=True, changed=changed)
     else:
         _print(decided, found)
     return decided

@@ -112,7 +112,7 @@ class Command(click.Command):
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from core.cli.json.objects import json_help
+        from core.cli.json.documents import json_help
 
         self.epilog = json_help(ctx.command_path.partition(" ")[2])
         super().format_epilog(ctx, formatter)

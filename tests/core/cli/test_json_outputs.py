@@ -24,7 +24,8 @@ import click
 import pytest
 
 from core.cli.command_table import GroupPlace
-from core.cli.json.objects import FIELDS, Wire, json_help, json_schemas
+from core.cli.json.documents import DOCUMENTS, json_help
+from core.cli.json.wire import Wire, fields_of
 from core.cli.program import cli
 from tests.authors import be_person, have_names
 from tests.fence_token import fix_fence_token
@@ -334,7 +335,7 @@ def json_command(line: str) -> str:
 
 def undocumented(value: Any, struct: type[Wire], path: str = "") -> Iterator[str]:
     """The keys of a document that its Struct does not have, and the reverse."""
-    fields = {field.name: field for field in FIELDS[struct]}
+    fields = {field.name: field for field in fields_of(struct)}
     yield from (f"{path}.{name}" for name in fields.keys() ^ value.keys())
     for name in fields.keys() & value.keys():
         items = value[name] if isinstance(value[name], list) else [value[name]]
@@ -345,10 +346,9 @@ def undocumented(value: Any, struct: type[Wire], path: str = "") -> Iterator[str
 
 
 def test_outputs_have_the_documented_keys() -> None:
-    schemas = json_schemas()
     for command, expected in EXPECTED.items():
         name = json_command(command)
-        structs = [struct for known, struct in schemas.items() if re.match(rf"{name}($|[ ,])", known)]
+        structs = [struct for known, struct in DOCUMENTS.items() if re.match(rf"{name}($|[ ,])", known)]
         assert [] in [list(undocumented(expected["output"], struct)) for struct in structs], command
 
 

@@ -1,0 +1,281 @@
+"""Which JSON object each command prints, by its option or condition where it differs; and the help on it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.cli.json.analysis import (
+    AccuracyDocument,
+    ChangesDocument,
+    ExperimentDocument,
+    ExperimentSetting,
+    MetricsDocument,
+    NowDocument,
+    ScanDocument,
+    ScanResult,
+    ThresholdList,
+    WhatIfDocument,
+)
+from core.cli.json.debug import (
+    ArchivedSessionList,
+    ArchiveResult,
+    CauseList,
+    EscalationDocument,
+    FailureDocument,
+    FixTemplateList,
+    RestoreResult,
+    RetentionDocument,
+    RunRecorded,
+    SessionDocument,
+    SessionEnded,
+    SessionList,
+    SessionPartRecorded,
+    SessionStarted,
+    SuccessDocument,
+)
+from core.cli.json.decisions import (
+    BurstList,
+    Decided,
+    DecidedEach,
+    DecidedTogether,
+    DecisionLog,
+    DryRun,
+    ExtractionList,
+    LogHead,
+    LogVerification,
+    PolicyResult,
+    ReviewCard,
+    ReviewQueue,
+    TrustDocument,
+)
+from core.cli.json.loops import (
+    DeliveryDocument,
+    ErrorList,
+    InjectionDocument,
+    InstructionPairList,
+    LessonDocument,
+    LessonList,
+    LoopDocument,
+    LoopList,
+    OutcomeDocument,
+    RecordDocument,
+    RecurringList,
+    ReflectionList,
+    ScoreDocument,
+    UsageList,
+    WatchLine,
+)
+from core.cli.json.patterns import (
+    AnchorList,
+    ArchivedPatternList,
+    CostDocument,
+    DuplicateList,
+    Explanation,
+    Export,
+    ImportPlan,
+    ImportResult,
+    InversionList,
+    MergePreview,
+    PatternDocument,
+    PatternList,
+    PruneList,
+    RepairList,
+)
+from core.cli.json.setup import (
+    CompileDocument,
+    ConnectDocument,
+    DemoReport,
+    DoctorDocument,
+    InitDocument,
+    StartDocument,
+    TeamInit,
+    TeamLeft,
+    TeamMembership,
+    TeamPreview,
+    TeamStatus,
+    TeamSync,
+    VectorCounts,
+)
+from core.cli.json.tasks import (
+    ActionsLogged,
+    AttemptCompleted,
+    AttemptDocument,
+    AttemptStarted,
+    HistoryDocument,
+    ReflectionWritten,
+    ReplayDocument,
+    SearchResult,
+    SimilarTaskList,
+    TaskCreated,
+    TaskList,
+    TaskPaused,
+    TaskReport,
+)
+from core.cli.json.wire import Wire, fields_of
+
+DOCUMENTS: Final[dict[str, type[Wire]]] = {
+    "changes --thresholds": ThresholdList,
+    "changes NAME=VALUE": WhatIfDocument,
+    "changes": ChangesDocument,
+    "check": PolicyResult,
+    "compile": CompileDocument,
+    "connect": ConnectDocument,
+    "cost --by": UsageList,
+    "cost": CostDocument,
+    "debug archive --dry-run": RetentionDocument,
+    "debug archive --restore": RestoreResult,
+    "debug archive": ArchiveResult,
+    "debug failure": FailureDocument,
+    "debug list --archived": ArchivedSessionList,
+    "debug list --causes": CauseList,
+    "debug list --error-type": SessionList,
+    "debug list --escalated": SessionList,
+    "debug list --templates": FixTemplateList,
+    "debug list": SessionList,
+    "debug record --end": SessionEnded,
+    "debug record --escalate": EscalationDocument,
+    "debug record --start": SessionStarted,
+    "debug record --success": SuccessDocument,
+    "debug record": SessionPartRecorded,
+    "debug run": RunRecorded,
+    "debug show": SessionDocument,
+    "demo": DemoReport,
+    "doctor --embed": VectorCounts,
+    "doctor --repair --apply": Decided,
+    "doctor --repair --apply, with several decisions": DecidedTogether,
+    "doctor --repair": RepairList,
+    "doctor": DoctorDocument,
+    "experiment start": ExperimentSetting,
+    "experiment stop": ExperimentSetting,
+    "experiment": ExperimentDocument,
+    "init": InitDocument,
+    "lesson --accept": Decided,
+    "lesson --recurring": RecurringList,
+    "lesson --reflections": ReflectionList,
+    "lesson --reject": Decided,
+    "lesson ID": LessonDocument,
+    "lesson": LessonList,
+    "log --head": LogHead,
+    "log --verify": LogVerification,
+    "log": DecisionLog,
+    "loop extract": ExtractionList,
+    "loop inject --deliver": DeliveryDocument,
+    "loop inject": InjectionDocument,
+    "loop list": LoopList,
+    "loop record --error or --resolve": ErrorList,
+    "loop record --outcome": OutcomeDocument,
+    "loop record": RecordDocument,
+    "loop score --errors": ErrorList,
+    "loop score": ScoreDocument,
+    "loop show": LoopDocument,
+    "metrics --reviewer": AccuracyDocument,
+    "metrics --tasks": TaskReport,
+    "metrics": MetricsDocument,
+    "now": NowDocument,
+    "pattern anchors --add, --remove or --update": Decided,
+    "pattern anchors": AnchorList,
+    "pattern deprecate --dry-run": DryRun,
+    "pattern deprecate": Decided,
+    "pattern deprecate, with several IDs": DecidedTogether,
+    "pattern export": Export,
+    "pattern import --dry-run": ImportPlan,
+    "pattern import": ImportResult,
+    "pattern invert --auto": DecidedEach,
+    "pattern invert --dry-run": DryRun,
+    "pattern invert": InversionList,
+    "pattern invert, with a decision": Decided,
+    "pattern list --archived": ArchivedPatternList,
+    "pattern list": PatternList,
+    "pattern merge --dry-run": MergePreview,
+    "pattern merge KEPT OTHER": Decided,
+    "pattern merge": DuplicateList,
+    "pattern note": Decided,
+    "pattern note, with several decisions": DecidedTogether,
+    "pattern promote --dry-run": DryRun,
+    "pattern promote": Decided,
+    "pattern promote, with several IDs": DecidedTogether,
+    "pattern prune --dry-run": PruneList,
+    "pattern prune --restore": Decided,
+    "pattern prune ID": DecidedEach,
+    "pattern prune": Decided,
+    "pattern prune, with several decisions": DecidedTogether,
+    "pattern quarantine --dry-run": DryRun,
+    "pattern quarantine": Decided,
+    "pattern quarantine, with several IDs": DecidedTogether,
+    "pattern release --dry-run": DryRun,
+    "pattern release": Decided,
+    "pattern release, with several IDs": DecidedTogether,
+    "pattern reset --dry-run": DryRun,
+    "pattern reset": Decided,
+    "pattern reset, with several IDs": DecidedTogether,
+    "pattern show --why": Explanation,
+    "pattern show": PatternDocument,
+    "review --conflicts": InstructionPairList,
+    "review --fine": Decided,
+    "review --suspicious --revoke or --confirm": Decided,
+    "review --suspicious": BurstList,
+    "review --until or --uses": Decided,
+    "review SUBJECT": ReviewCard,
+    "review": ReviewQueue,
+    "scan --lines": ScanResult,
+    "scan": ScanDocument,
+    "search": SearchResult,
+    "start": StartDocument,
+    "task complete --pause": TaskPaused,
+    "task complete": AttemptCompleted,
+    "task init": TaskCreated,
+    "task list --similar": SimilarTaskList,
+    "task list": TaskList,
+    "task log": ActionsLogged,
+    "task reflect": ReflectionWritten,
+    "task show --attempt": AttemptDocument,
+    "task show --reflections": ReflectionList,
+    "task show --replay": ReplayDocument,
+    "task show": HistoryDocument,
+    "task start": AttemptStarted,
+    "team join --create": TeamInit,
+    "team join --leave": TeamLeft,
+    "team join": TeamSync,
+    "team member": TeamMembership,
+    "team status": TeamStatus,
+    "team sync --dry-run": TeamPreview,
+    "team sync --follow": WatchLine,
+    "team sync": TeamSync,
+    "trust": TrustDocument,
+    "undo --redo": Decided,
+    "undo --redo, with several decisions": DecidedTogether,
+    "undo": Decided,
+    "undo, with several decisions": DecidedTogether,
+    "watch": WatchLine,
+}
+_RULES: Final = "Times are ISO-8601 in UTC, rates are 0 to 1, null is unknown. Keys are only ever added."
+_FINDINGS: Final = "A finding is {file, pointer, severity, code, message, count}."
+
+
+def json_help(command: str) -> str | None:
+    """Describe the JSON output in the help of a command; None if there is none."""
+    if command not in DOCUMENTS:
+        return None
+    shown: set[type[Wire]] = set()
+    texts = [_describe(DOCUMENTS[command], shown)]
+    for name, struct in DOCUMENTS.items():
+        condition = name.removeprefix(command)
+        if name != command and name.startswith(command) and condition[:1] in {" ", ","}:
+            words = condition.lstrip(", ").removeprefix("with ")
+            texts.append(f"With {words}: {_describe(struct, shown)}")
+    rules = f"{_RULES} {_FINDINGS}" if "findings" in texts[0] else _RULES
+    return "\n\n".join([f"JSON: {texts[0]}", *texts[1:], rules])
+
+
+def _describe(struct: type[Wire], shown: set[type[Wire]]) -> str:
+    """Format the keys of an object in braces; objects in `shown` are not repeated."""
+    keys = []
+    for field in fields_of(struct):
+        structs = field.structs
+        if not structs or field.kind == "Finding" or structs[0] in shown:
+            keys.append(field.name)
+            continue
+        shown.add(structs[0])
+        inner = _describe(structs[0], shown)
+        keys.append(f"{field.name}: {f'[{inner}]' if field.container else inner}")
+    return f"{{{', '.join(keys)}}}"
