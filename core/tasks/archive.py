@@ -82,7 +82,18 @@ class DebugArchive:
     def plan(self, settings: DebugMemorySettings, files: DebugFiles | None = None) -> tuple[RetentionPlan, ...]:
         """Return how long each file is kept; reads the files if `files` is None."""
         files = files or read_debug_files(self._paths)
-        return plan_retention(files.sessions, settings, self._journal.restored_at(), files.called)
+        lines = self._journal.newest(RESTORED)
+        restored = {file: parse_time(line.get("at")) for file, line in lines.items()}
+        return tuple(
+            RetentionPlan(
+                file=file,
+                periods=tuple(
+                    retention_period(session, settings, restored.get(file), files.called.get(session.id))
+                    for session in sessions
+                ),
+            )
+            for file, sessions in sorted(files.sessions.items())
+        )
 
     def archive_expired(
         self, settings: DebugMemorySettings, now: datetime
@@ -143,7 +154,7 @@ class DebugArchive:
 
     def list_sessions(self) -> tuple[ArchivedSession, ...]:
         """Return all archived sessions, most recently archived first."""
-        lines = self._journal.archived()
+        lines = self._journal.newest(ARCHIVED)
         found = []
         for file in archived_files(self._paths):
             line = lines.get(file, {})
@@ -171,7 +182,7 @@ class DebugArchive:
         with self._locked():
             listed = self.list_sessions()
             session_id = _resolve(session_id, listed)
-            lines = self._journal.archived()
+            lines = self._journal.newest(ARCHIVED)
             files = dict.fromkeys(item.file for item in listed if item.session.id == session_id)
             names = {file: original_names(file, lines.get(file, {}).get("from")) for file in files}
             file, *others = files
@@ -276,19 +287,10 @@ class ArchiveJournal:
         if interrupted := self._read()[1]:
             self._log.append([msgspec.json.encode(line) for line in interrupted])
 
-    def restored_at(self) -> dict[str, datetime]:
-        """Return the time of the last restore, by the restored path."""
-        times = ((str(line.get("to")), parse_time(line.get("at"))) for line in self._lines(RESTORED))
-        return {file: at for file, at in times if at is not None}
-
-    def archived(self) -> dict[str, dict[str, Any]]:
-        """Return the lines of archived files (`at`, `by`, `from`) by path in the archive."""
-        return {str(line.get("to")): line for line in self._lines(ARCHIVED)}
-
-    def _lines(self, kind: str) -> list[dict[str, Any]]:
-        """Return the lines of all moves of a kind, oldest first, interrupted moves last."""
+    def newest(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the line (`at`, `by`, `from`) of the newest move of a kind by its target; interrupted ones count."""
         done, interrupted = self._read()
-        return [line for line in (*done, *interrupted) if line.get(_AFTER) == kind]
+        return {str(line.get("to")): line for line in (*done, *interrupted) if line.get(_AFTER) == kind}
 
     def _read(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the second lines of moves, and those missing, derived from the files."""
@@ -454,20 +456,3 @@ def retention_period(
         with suppress(OverflowError):
             until = since + timedelta(days=days)
     return RetentionPeriod(session_id=session.id, status=session.status, rule=rule, days=days, until=until)
-
-
-def plan_retention(
-    files: Mapping[str, Sequence[DebugSession]],
-    settings: DebugMemorySettings,
-    restored: Mapping[str, datetime],
-    called: Mapping[str, datetime],
-) -> tuple[RetentionPlan, ...]:
-    """Return the retention periods of all files, sorted by path."""
-
-    def period(file: str, session: DebugSession) -> RetentionPeriod:
-        return retention_period(session, settings, restored.get(file), called.get(session.id))
-
-    return tuple(
-        RetentionPlan(file=file, periods=tuple(period(file, session) for session in files[file]))
-        for file in sorted(files)
-    )
