@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.agents.mcp_server.results import HeldMark, Proposal, Report
 from core.agents.mcp_server.session import sign
 from core.agents.mcp_server.texts import name
-from core.agents.mcp_server.tools import Answer, find_work
+from core.agents.mcp_server.tools import find_work
 from core.base.errors import BadInput, RalphdeckError, Refused, UnknownRecord
 from core.base.masking import mask_secrets
 from core.base.scanning.verdict import describe_rule
@@ -59,7 +60,7 @@ def report_outcome(
     key: str | None = None,
     *,
     client: str = "",
-) -> Answer:
+) -> Report:
     """Record an outcome, which patterns helped, and for an attempt what its agent observed; all once."""
     with session.call(client, writes=True) as state:
         named = _find_reported(state, loop, injection_id)
@@ -98,12 +99,12 @@ def report_outcome(
         scored = state.board.outcome(found.loop_id if found is not None else work_id)
         score = None if scored is None else round(scored[1].raw, 2)
         held = _held_marks(state, results, session.project.by)
-        data = Report(recorded=found is None, duplicate=found is not None, score=score, held=held)
         parts = ["Recorded." if found is None else "Recorded before; nothing changed."]
         for why in dict.fromkeys(one.why for one in held):
             ids = ", ".join(one.pattern_id for one in held if one.why == why)
             parts.append(f"These marks do not count: {ids} ({why}).")
-        return Answer("\n".join(parts) + "\n", data)
+        text = "\n".join(parts) + "\n"
+        return Report(recorded=found is None, duplicate=found is not None, score=score, held=held, text=text)
 
 
 def _find_reported(state: ProjectState, loop: str | None, injection_id: str | None) -> str:
@@ -171,7 +172,7 @@ class _Known(Refused):
 
 def propose_lesson(
     session: Session, kind: str, when: str, lesson: str, evidence: str, loop: str | None = None, *, client: str = ""
-) -> Answer:
+) -> Proposal:
     """Make a candidate for Review; no context has it before a person has released it."""
     with session.call(client, writes=True) as state:
         by = session.project.by
@@ -196,7 +197,7 @@ def propose_lesson(
             data = _known_already(session.project.view, known.pattern_id, pattern)
         except (BadInput, Refused) as error:
             data = Proposal(id=None, state="refused", reason=str(error))
-        return Answer(_describe(data), data)
+        return replace(data, text=_describe(data))
 
 
 def _check_proposal(state: ProjectState, pattern: Pattern, work_id: str, by: str) -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
@@ -148,13 +149,13 @@ class AgentTools:
         """Propose a lesson for later work. A person reviews it; no agent gets it before."""
         return self._answer(ctx, reports.propose_lesson, kind, when, lesson, evidence, loop)
 
-    def _answer(self, ctx: Context, tool: Callable[..., tools.Answer], *given: Any) -> CallToolResult:
+    def _answer(self, ctx: Context, tool: Callable[..., results.Result], *given: Any) -> CallToolResult:
         try:
             answer = tool(self._session, *given, client=_client(ctx))
         except (RalphdeckError, OSError) as error:
             raise ToolError(visible(str(error), 1000)) from None
         text = TextContent(type="text", text=answer.text)
-        return CallToolResult(content=[text], structured_content=answer.content)
+        return CallToolResult(content=[text], structured_content=asdict(answer))
 
 
 def _client(ctx: Context) -> str:

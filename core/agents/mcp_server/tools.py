@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -81,17 +81,6 @@ _MAX_LEARNED: Final = 5
 _MAX_LINE: Final = 200  # characters of a text in a list
 
 
-class Answer(NamedTuple):
-    """The text for the model, and the same as data."""
-
-    text: str
-    data: Any
-
-    @property
-    def content(self) -> dict[str, Any]:
-        return {"text": self.text} | {key: value for key, value in asdict(self.data).items() if key != "text"}
-
-
 def loop_context(
     session: Session,
     task: str,
@@ -100,7 +89,7 @@ def loop_context(
     types: Sequence[str] | None = None,
     *,
     client: str = "",
-) -> Answer:
+) -> LoopContext:
     """Return what a loop with this task gets; for a `loop`, record that it got it."""
     with session.call(client) as state:
         _require(task, "task")
@@ -122,7 +111,7 @@ def loop_context(
             if one.pattern_id in state.board
         )
         rows = [pattern_row(state, state.snapshot.patterns[one.pattern_id]) for one in injection.chosen]
-        return Answer(text, LoopContext(injection_id, rows, count_tokens(text), left_out))
+        return LoopContext(injection_id, rows, count_tokens(text), left_out, text=text)
 
 
 def _settings(state: ProjectState, max_tokens: int, types: Sequence[str] | None) -> InjectionSettings:
@@ -166,7 +155,7 @@ def find_work(state: ProjectState, loop: str) -> str:
 
 def known_fix(
     session: Session, message: str, error_type: str = "", file: str = "", limit: int = 3, *, client: str = ""
-) -> Answer:
+) -> KnownFixes:
     """Return what solved an error before: fixes of debug sessions, and error patterns."""
     with session.call(client) as state:
         _require(message, "message")
@@ -190,7 +179,7 @@ def known_fix(
             for pattern, found in advice.patterns
         ]
         text = fence(advice.blocks) if advice.text else "No fix of this error is known.\n"
-        return Answer(text, KnownFixes(bool(advice.text), fixes[:limit]))
+        return KnownFixes(bool(advice.text), fixes[:limit], text=text)
 
 
 def _fix(state: ProjectState, fix: KnownFix) -> Fix:
@@ -206,7 +195,7 @@ def _fix(state: ProjectState, fix: KnownFix) -> Fix:
 
 def search_patterns(
     session: Session, query: str, states: Sequence[str] | None = None, limit: int = 8, *, client: str = ""
-) -> Answer:
+) -> FoundPatterns:
     """Return the titles of the patterns that match a text; without states, those that are not deprecated."""
     with session.call(client) as state:
         _require(query, "query")
@@ -219,7 +208,7 @@ def search_patterns(
         ]
         rows = [pattern_row(state, pattern) for pattern in found[:limit]]
         head = f"{plural(len(found), 'pattern')} found. explain_pattern has the text of one."
-        return Answer(fence(list_patterns(state, rows), head), FoundPatterns(rows, len(found)))
+        return FoundPatterns(rows, len(found), text=fence(list_patterns(state, rows), head))
 
 
 def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
@@ -235,7 +224,7 @@ def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
             yield patterns[pattern_id]
 
 
-def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> Answer:
+def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> PatternDetails:
     """Return the text of a pattern, the rules behind its state, and the loops behind its rate."""
     with session.call(client) as state:
         pattern = state.find_pattern(pattern_id)
@@ -243,17 +232,16 @@ def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> A
         reasons = [quote(state, f"{line.label}: {line.text}", _MAX_LINE) for line in found.lines]
         results = [(one.loop_id, one.helpful, one.harmful) for one in found.loops[:_MAX_LOOPS]]
         loops = [f"{quote(state, id, 200)}: {good:.2f} helpful, {bad:.2f} harmful" for id, good, bad in results]
-        data = PatternDetails(row, reasons, loops)
         lists = ["\n".join([f"{head}:", *(f"- {one}" for one in lines)]) if lines else "" for head, lines in (
             ("Why this state", reasons), ("Loops", loops)
         )]  # fmt: skip
         text, reasoning = join_blocks(describe_row(row), body), join_blocks(*(safe_text(state, one) for one in lists))
         approved = text if row.voice == APPROVED else ""
         unreviewed = reasoning if approved else join_parts(text, reasoning)
-        return Answer(fence(Blocks(approved, unreviewed)), data)
+        return PatternDetails(row, reasons, loops, text=fence(Blocks(approved, unreviewed)))
 
 
-def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = "") -> Answer:
+def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = "") -> PastTasks:
     """Return similar tasks with their outcomes and learnings."""
     with session.call(client) as state:
         _require(task, "task")
@@ -266,7 +254,7 @@ def past_attempts(session: Session, task: str, limit: int = 3, *, client: str = 
             for one in tasks
         ]
         notes = join_blocks(safe_text(state, "\n".join(blocks)))
-        return Answer(fence(Blocks(unreviewed=notes)) or "No similar task is known.\n", PastTasks(tasks))
+        return PastTasks(tasks, text=fence(Blocks(unreviewed=notes)) or "No similar task is known.\n")
 
 
 def _details(task: PastTask) -> Iterator[str]:
@@ -289,7 +277,7 @@ def _past_task(state: ProjectState, found: SimilarTask) -> PastTask:
     )
 
 
-def list_loops(session: Session, status: str = "all", limit: int = 20, *, client: str = "") -> Answer:
+def list_loops(session: Session, status: str = "all", limit: int = 20, *, client: str = "") -> Loops:
     """Return the loops with this status, newest first."""
     with session.call(client) as state:
         loops = state.snapshot.loops.values()
@@ -312,7 +300,7 @@ def list_loops(session: Session, status: str = "all", limit: int = 20, *, client
             for one in rows
         ]
         notes = join_blocks(safe_text(state, "\n".join(lines)))
-        return Answer(fence(Blocks(unreviewed=notes), head), Loops(rows, running, waiting))
+        return Loops(rows, running, waiting, text=fence(Blocks(unreviewed=notes), head))
 
 
 def _progress(row: LoopRow) -> str:
@@ -366,7 +354,7 @@ def context_page(session: Session) -> str:
 
 def pattern_page(session: Session, pattern_id: str) -> str:
     """Return one pattern as JSON."""
-    return _json(explain_pattern(session, pattern_id).content)
+    return _json(asdict(explain_pattern(session, pattern_id)))
 
 
 def loop_page(session: Session, loop_id: str) -> str:
