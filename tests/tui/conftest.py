@@ -11,7 +11,11 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
 from core.cli.demo.sample import confirm_decisions, copy_sample
+from core.files.file_reader import Stamp
+from core.index import parse as index
+from core.index.parse import FileParts
 from core.questions.context_recipients import MAX_TASKS
+from core.sources.patterns import KnownRecords
 from tests.copying import copy_folder
 from tests.factories import RunningProcesses
 from tests.tui.user import NOW, set_times
@@ -48,8 +52,23 @@ def all_tasks(monkeypatch: pytest.MonkeyPatch, _few_tasks: None) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _fast() -> Iterator[None]:
-    """Waits for keys are short, and all apps with the same theme share the rules parsed from style sheets."""
+    """Waits for keys are short; style sheets of a theme, and files with the same content and time, are parsed once."""
     parse = Stylesheet._parse_rules
+    parse_file = index.parse
+    files: dict[tuple[str, int, bytes], FileParts] = {}
+
+    def parse_file_once(project: str, path: str, stamp: Stamp, known: KnownRecords | None = None) -> FileParts:
+        file = Path(project, path)
+        if known is not None or not file.is_file() or file.is_symlink():
+            return parse_file(project, path, stamp, known)
+        key = (path, stamp.mtime_ns, file.read_bytes())
+        if key not in files:
+            found = parse_file(project, path, stamp)
+            if found.problem is not None:
+                return found
+            files[key] = found
+        return files[key]._replace(stamp=stamp)
+
     parsed: dict[tuple[Any, ...], list[RuleSet]] = {}
 
     def parse_once(sheet: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
@@ -69,6 +88,7 @@ def _fast() -> Iterator[None]:
         for module in ("textual.app", "textual.pilot"):  # both import the function by name
             patch.setattr(f"{module}.wait_for_idle", wait_for_idle)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        patch.setattr(index, "parse", parse_file_once)
         yield
 
 

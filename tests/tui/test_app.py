@@ -423,9 +423,10 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
         await user.sees("uses:0 -is:quarantined")
 
 
-async def test_keys_of_the_keymap_work_and_are_shown(sample: Path, home: Path) -> None:
-    (home / "keymap.toml").write_text('promote = "f6"\n')
+async def test_keys_of_the_keymap_work_and_are_shown_and_wrong_lines_are_reported(sample: Path, home: Path) -> None:
+    (home / "keymap.toml").write_text('promote = "f6"\ndeprecate = \n')
     async with open_dashboard(sample, home, place="patterns") as user:
+        assert any("keymap.toml line 2" in toast for toast in user.toasts())
         user.place.go_to(ESTABLISHED)
         await user.pilot.pause()
         assert "f6 promote" in user.key_line()
@@ -434,34 +435,25 @@ async def test_keys_of_the_keymap_work_and_are_shown(sample: Path, home: Path) -
         assert len(user.app.view.snapshot.decisions) == before
         await user.decides("f6")
         assert len(user.app.view.snapshot.decisions) == before + 1
-
-
-async def test_a_broken_keymap_is_reported_and_the_default_keys_stay(sample: Path, home: Path) -> None:
-    (home / "keymap.toml").write_text("promote = \n")
-    async with open_dashboard(sample, home) as user:
-        assert any("keymap.toml" in toast for toast in user.toasts())
-        await user.press("3")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-
-
-async def test_control_c_quits_even_from_a_dialog(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        user.place.go_to(ESTABLISHED)
-        await user.pilot.pause()
-        await user.press("d")
-        assert isinstance(user.app.screen, AskLine)
-        await user.pilot.press("ctrl+c")
-        await user.until(lambda: user.app._exit, "the end")
+        assert len([toast for toast in user.toasts() if "promoted" in toast]) == 1, "own decisions are reported once"
 
 
 @pytest.mark.slow
-async def test_control_c_copies_a_selection_and_quits_on_the_second_press(sample: Path, home: Path) -> None:
+async def test_control_c_copies_a_selection_and_quits_also_from_a_dialog(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
+        await user.press("g", "k", "pageup")
+        assert not user.toasts() and user.table.cursor == 0, "a movement that leads nowhere is silent"
         await user.press("t")
         await user.press("ctrl+c")
         assert user.app.is_running and user.app.clipboard
         await user.press("j", "ctrl+c")
         assert user.app.is_running, "another field, another text"
+        await user.press("escape")
+        await user.go("patterns")
+        user.place.go_to(ESTABLISHED)
+        await user.pilot.pause()
+        await user.press("d")
+        assert isinstance(user.app.screen, AskLine)
         await user.pilot.press("ctrl+c")
         await user.until(lambda: user.app._exit, "the end")
 
@@ -531,32 +523,28 @@ async def test_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "high-contrast", "colour-blind-safe", "ansi"])
-async def test_every_screen_is_drawn_in_every_theme(sample: Path, home: Path, theme: str) -> None:
-    async with open_dashboard(sample, home, size=(80, 24), theme=theme) as user:
-        assert user.app.theme == theme
-        for place in PLACES:
-            user.app.go(place)
-            await user.settled()
-            assert user.place.place == place
-            assert PLACES[place][1] in user.text().splitlines()[0]
+async def test_every_screen_is_drawn_in_every_theme(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(80, 24), theme="light") as user:
+        for theme in user.app.themes:
+            user.app.use_theme(theme)
+            assert user.app.theme == theme
+            for place in PLACES:
+                user.app.go(place)
+                await user.settled()
+                assert user.place.place == place
+                assert PLACES[place][1] in user.text().splitlines()[0]
 
 
-async def test_decisions_of_others_are_reported_and_shown(sample: Path, home: Path) -> None:
+async def test_decisions_of_others_are_reported_and_conflicts_are_refused(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         pattern, assessment = user.app.view.pattern(ESTABLISHED), user.app.view.assessment(ESTABLISHED)
         ben = Curator(ProjectPaths(sample), Settings(), by="ben")
         decide(ben, Promote, pattern, assessment, now=datetime.now(UTC))
         await user.until(lambda: "prov" in user.row(ESTABLISHED), "the new state")
         assert any("ben: promote" in toast for toast in user.toasts())
-
-
-async def test_an_unseen_decision_of_another_person_is_a_conflict(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
         seen = user.app.view
         pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)
-        ben = Curator(ProjectPaths(sample), Settings(), by="ben")
-        decide(ben, Deprecate, pattern, assessment, now=user.app.now(), reason="hides the cause")
+        decide(ben, Deprecate, pattern, assessment, now=datetime.now(UTC), reason="hides the cause")
         user.app.decide(Reset(ESTABLISHED), seen)
         await user.settled()
         assert any(f": deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
@@ -585,14 +573,6 @@ async def test_no_key_decides_in_a_read_only_project(sample: Path, home: Path, m
         for writing in ("export", "screenshot"):
             assert "a browser session cannot write files" in (user.place.reason_against(writing) or "")
         release(sample / ".aiwg")
-
-
-async def test_counting_decisions_are_reported_once(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        user.app.decide(Promote(ESTABLISHED))
-        await user.settled()
-        await asyncio.sleep(0.3)
-        assert len([toast for toast in user.toasts() if "promote" in toast]) == 1
 
 
 async def test_a_decision_right_before_quitting_is_written(sample: Path, home: Path) -> None:
@@ -642,16 +622,6 @@ async def test_notices_are_in_the_footer_on_every_screen_and_listed_with_the_fin
         await user.press("F")
         await user.sees("Newest notices of this session", "notice 3")
         assert "from Textual" in user.key_line()
-
-
-async def test_a_movement_that_leads_nowhere_is_silent(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await user.press("g", "k", "pageup", "ctrl+u")
-        assert not user.toasts() and user.table.cursor == 0
-        await user.press("ctrl+d")
-        assert user.table.cursor == user.table.page // 2
-        await user.press("ctrl+u")
-        assert user.table.cursor == 0
 
 
 @pytest.mark.slow

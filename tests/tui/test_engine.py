@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -10,11 +12,16 @@ import pytest
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from core.base.errors import Unwritable
+from core.base.settings import ExtractionSettings, Settings
 from core.files.watcher import FileChanges, Watcher, WatchMode, WatchState
 from core.project.project import Project
 from core.project.watch_loop import BATCH_BURST, BatchPacer
+from core.records.decisions import Verb
 from core.records.snapshot import Delta
-from tui.engine import PAINT_SECONDS, Engine
+from tests.core.project.test_watch_loop import ERROR
+from tests.tui.user import User, open_dashboard
+from tui.engine import PAINT_SECONDS, EmbeddingWorker, Engine
 
 CHANGED = Delta(decisions=True)
 
@@ -165,3 +172,119 @@ def test_a_decision_does_not_wait_for_delayed_changes() -> None:
     engine._pacer = BatchPacer()
     engine._turn(cast(Watcher, calls))
     assert calls.done == ["job", "apply"], "what was held back is applied later"
+
+
+class SlowDeck:
+    """Computes one vector at a time until stopped, and signals its start."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.begun = threading.Event()
+        self.calls = 0
+        self._fails = fails
+
+    def embed_missing(self, progress: Callable[[int, int], None], stop: Callable[[], bool]) -> int:
+        self.calls += 1
+        self.begun.set()
+        if self._fails:
+            raise Unwritable("another process is making them")
+        progress(0, 3)
+        while not stop():
+            pass
+        progress(3, 3)
+        return 3
+
+
+class Target:
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def post_message(self, message: Message) -> None:
+        self.messages.append(message)
+
+
+def started(opened: Any) -> tuple[EmbeddingWorker, threading.Thread, Target]:
+    target = Target()
+    maker = EmbeddingWorker(cast(Project, opened), cast(MessagePump, target))
+    thread = threading.Thread(target=maker.run)
+    thread.start()
+    return maker, thread, target
+
+
+def test_vectors_are_computed_on_demand_until_stopped() -> None:
+    opened = SlowDeck()
+    maker, thread, target = started(opened)
+    assert not opened.begun.is_set()
+    maker.want()
+    assert opened.begun.wait(20)
+    maker.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert [type(message) for message in target.messages] == [EmbeddingWorker.Progress]
+    assert opened.calls == 1
+
+
+def test_background_work_of_another_process_stops_nothing() -> None:
+    opened = SlowDeck(fails=True)
+    maker, thread, target = started(opened)
+    maker.want()
+    assert opened.begun.wait(20)
+    maker.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert not target.messages
+
+
+OFF = Settings(extraction=ExtractionSettings(auto_extract_on_completion=False))
+
+
+def end_a_loop(user: User, sample: Path) -> str:
+    """Let a running loop complete, with an error that it fixed."""
+    loops = user.app.view.snapshot.loops
+    key = next(
+        key for key, loop in loops.items() if loop.status.active and (sample / loop.files[0]).name == "state.json"
+    )
+    file = sample / loops[key].files[0]
+    state = json.loads(file.read_text())
+    state["status"] = "completed"
+    state["iterations"] = [
+        {"number": 1, "action": "Ran the tests", "result": f"3 failing: {ERROR}"},
+        {
+            "number": 2,
+            "action": "Added a null check before the e-mail is read",
+            "result": "12 passing",
+            "verified": True,
+        },
+    ]
+    file.write_text(json.dumps(state))
+    return key
+
+
+def extracted(user: User) -> list[str]:
+    return [d.subject for d in user.app.view.snapshot.decisions if d.verb is Verb.EXTRACT]
+
+
+@pytest.mark.slow
+async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, extracts=True) as user:
+        before = extracted(user)
+        key = end_a_loop(user, sample)
+        await user.until(lambda: extracted(user) == [*before, key], "the extraction")
+        await user.until(lambda: any("see Review" in toast for toast in user.toasts()), "the toast")
+        decision = user.app.view.snapshot.decisions[-1]
+        asked = {item.subject for item in user.app.view.queue}
+        assert set(decision.after["hashes"]) <= asked, "what is new waits for a person"
+        assert user.app.view.board.inputs.loop_patterns(key).extracted
+
+
+@pytest.mark.parametrize(("settings", "readonly"), [(OFF, False), (None, True)], ids=["off", "readonly"])
+async def test_the_dashboard_does_not_extract_if_the_setting_forbids_it(
+    settings: Settings | None, readonly: bool, sample: Path, home: Path
+) -> None:
+    async with open_dashboard(sample, home, extracts=True, settings=settings, readonly=readonly) as user:
+        before = extracted(user)
+        key = end_a_loop(user, sample)
+        await user.until(lambda: user.app.view.loop(key).status.ended, "the end of the loop")
+        await user.settled()
+        engine = user.app.engine
+        assert engine._extraction is None
+        assert extracted(user) == before

@@ -75,9 +75,9 @@ def offences(tree: ast.AST) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_string_reaches_a_markup_sink(path: Path) -> None:
-    assert offences(ast.parse(path.read_text(encoding="utf-8"))) == []
+def test_no_string_reaches_a_markup_sink() -> None:
+    found = {str(path.relative_to(ROOT)): offences(ast.parse(path.read_text(encoding="utf-8"))) for path in sources()}
+    assert {path: lines for path, lines in found.items() if lines} == {}
 
 
 @pytest.mark.parametrize(

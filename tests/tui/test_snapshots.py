@@ -119,8 +119,6 @@ async def test_place(accept: Accept, sample: Path, home: Path, place: str) -> No
 @pytest.mark.parametrize(
     ("place", "theme"),
     [
-        ("now", "light"),
-        ("now", "ansi"),
         ("patterns", "high-contrast"),
         ("patterns", "ansi"),
         ("review", "light"),
@@ -170,12 +168,6 @@ async def test_empty_now(
 @pytest.mark.slow
 async def test_what_if(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "patterns", *SIZES, keys=WHAT_IF))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("theme", ["light", "high-contrast"])
-async def test_what_if_theme(accept: Accept, sample: Path, home: Path, theme: str) -> None:
-    accept(await pictures(sample, home, "patterns", (120, 40), theme=theme, keys=WHAT_IF))
 
 
 @pytest.mark.slow

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
 
-from core.index.review_items import ReviewItem
+from core.base.paths import ProjectPaths, project_at
+from core.base.settings import Settings
+from core.decisions.case import Decided
+from core.decisions.commands import Deprecate, Dismiss, Note, Promote
+from core.index.review_items import BORDERLINE, ReviewItem
 from core.project import gates
+from core.project.project import Project
+from core.project.watch_loop import Daemon
+from core.records.decisions import Decision, Verb
+from core.records.patterns import Maturity
 from core.records.team import Lease, Presence, ProjectUses, TeamStatus
 from core.team import follow
+from core.team.consent import Joined, save_joined
 from core.team.errors import AccessDenied
 from core.team.follow import hide_question
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
-from tests.tui.screens.review_steps import desk
+from tests.team_server import Team
+from tests.tui.screens.review_steps import at_question, desk
+from tests.tui.test_app import ESTABLISHED
+from tests.tui.user import NOW as SAMPLE_NOW
 from tests.tui.user import User, open_dashboard
 from tui.kit.record_table import RecordTable
 from tui.screens.frame import TeamDetail, lease_text, offline_text, top_text
@@ -78,37 +94,30 @@ async def test_members_appear_in_the_top_bar_and_leave_it(sample: Path, home: Pa
         await user.until(lambda: "here" not in top(user), "all have left")
 
 
-@pytest.mark.parametrize(("size", "text"), [((50, 24), "offline 21:00"), ((160, 40), "offline since 21:00")])
 async def test_an_unreachable_server_is_shown_and_the_dashboard_works(
-    sample: Path, home: Path, space: FakeSpace, size: tuple[int, int], text: str
+    sample: Path, home: Path, space: FakeSpace
 ) -> None:
-    async with joined(sample, home, size) as user:
+    async with joined(sample, home) as user:
         space.cut(offline())
-        await user.until(lambda: text in top(user), text)
+        await user.until(lambda: "offline since 21:00" in top(user), "offline")
         assert "Offline: the server db.example does not answer" in user.toasts()
         await user.go("patterns")
         await user.decides("p")
         assert user.app.view.snapshot.decisions[-1].by == "ana"
         space.error = None
         await user.until(lambda: "offline" not in top(user), "online again")
-
-
-async def test_a_problem_that_a_person_must_solve_is_an_error(sample: Path, home: Path, space: FakeSpace) -> None:
-    async with joined(sample, home) as user:
         space.cut(AccessDenied("the role ana may not log in; ask the admin of the database"))
         await user.until(lambda: "offline" in top(user), "offline")
-        notice = next(iter(user.app.notices))
-        assert notice.severity == "error"
-        assert "ask the admin" in notice.text
+        notice = next(one for one in user.app.notices if "ask the admin" in one.text)
+        assert notice.severity == "error", "a person must solve it"
         await user.press("question_mark")
         await user.sees("ask the admin")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 async def test_an_open_question_of_another_member_is_marked_and_skipped(
-    sample: Path, home: Path, space: FakeSpace, size: tuple[int, int]
+    sample: Path, home: Path, space: FakeSpace
 ) -> None:
-    async with joined(sample, home, size) as user:
+    async with joined(sample, home, (80, 24)) as user:
         await user.go("review")
         first, second, third = desk(user).questions.items[:3]
         space.add("Ada", question=hidden(second), since=NOW - timedelta(minutes=2))
@@ -126,7 +135,9 @@ async def test_an_open_question_of_another_member_is_marked_and_skipped(
         assert desk(user).item == first
 
 
-async def test_a_question_is_open_here_while_it_is_in_front(sample: Path, home: Path, space: FakeSpace) -> None:
+async def test_a_question_is_open_here_while_it_is_in_front_and_the_user_is_not_away(
+    sample: Path, home: Path, space: FakeSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def is_held(item: ReviewItem | None) -> Callable[[], bool]:
         return lambda: [*space.leases] == [hidden(item)]
 
@@ -140,34 +151,23 @@ async def test_a_question_is_open_here_while_it_is_in_front(sample: Path, home: 
         await user.until(lambda: len(user.app.screen_stack) > 1, "the dialog")
         assert is_held(user.app.screen_stack[0].item)(), "a dialog does not end it"  # type: ignore[attr-defined]
         await user.press("escape")
+        with monkeypatch.context() as away:
+            away.setattr("tui.app.AWAY_SECONDS", -1.0)
+            user.app.update_lease()
+            await user.until(lambda: not space.leases, "it is free")
+        await user.press("tab")
+        await user.until(lambda: bool(space.leases), "it is open here")
         await user.go("patterns")
         await user.until(lambda: not space.leases, "none is open")
-
-
-async def test_the_end_of_the_dashboard_ends_presence(sample: Path, home: Path, space: FakeSpace) -> None:
-    async with joined(sample, home) as user:
         await user.until(lambda: len(space.present) == 1, "presence")
         follower = user.app.engine.team
     assert follower is not None
     await asyncio.to_thread(follower._thread.join, WAIT)
-    assert not space.present
+    assert not space.present, "the end of the dashboard ends presence"
 
 
-async def test_a_question_is_free_again_when_the_user_is_away(
-    sample: Path, home: Path, space: FakeSpace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with joined(sample, home) as user:
-        await user.go("review")
-        await user.until(lambda: bool(space.leases), "it is open here")
-        monkeypatch.setattr("tui.app.AWAY_SECONDS", -1.0)
-        user.app.update_lease()
-        await user.until(lambda: not space.leases, "it is free")
-        monkeypatch.setattr("tui.app.AWAY_SECONDS", 600.0)
-        await user.press("tab")
-        await user.until(lambda: bool(space.leases), "it is open here")
-
-
-async def test_names_of_members_are_shown_as_text(sample: Path, home: Path, space: FakeSpace) -> None:
+async def test_names_of_members_and_projects_are_shown_as_text(sample: Path, home: Path, space: FakeSpace) -> None:
+    space.uses = (ProjectUses("acme-api", {12: (31, 4, 44)}), ProjectUses(MARKUP, {12: (12, 3, 20)}))
     async with joined(sample, home, (200, 40)) as user:
         space.add(MARKUP, project=MARKUP)
         await user.sees("[bold]Ben[/] [@clic… here")
@@ -180,13 +180,18 @@ async def test_names_of_members_are_shown_as_text(sample: Path, home: Path, spac
         await user.press("question_mark")
         await user.sees("Team", "[@click=app.quit]")
         assert "\x1b" not in user.text()
+        await user.press("escape")
+        await user.go("metrics")
+        sections = user.place.query_one("#metrics-sections", RecordTable)
+        sections.cursor = list(sections.keys).index("team")
+        await user.sees("64 uses in 2 of 2 projects in 12 weeks: 43 worked, 7 failed", "all projects", "acme-api")
+        await user.sees("[bold]Ben[/]")
 
 
 STATUS = TeamStatus(space="shop", client_id="me", member="Ana", is_online=True, since=NOW)
 
 
-@pytest.mark.parametrize("detail", TeamDetail)
-def test_the_top_bar_gets_shorter_with_the_room(detail: TeamDetail) -> None:
+def test_the_top_bar_gets_shorter_with_the_room() -> None:
     three = replace(STATUS, present=tuple(Presence(name, name) for name in ("Ada", "Ben", "Cleo")), differing=1)
     away = replace(STATUS, is_online=False, to_send=4, problem="x")
     expected = {
@@ -197,7 +202,11 @@ def test_the_top_bar_gets_shorter_with_the_room(detail: TeamDetail) -> None:
         TeamDetail.WORD: ("", "4 here, 1 conflict", "offline"),
         TeamDetail.NOTHING: ("", "", ""),
     }
-    assert tuple(top_text(one, NOW, detail).plain for one in (STATUS, three, away)) == expected[detail]
+    assert {
+        detail: tuple(top_text(one, NOW, detail).plain for one in (STATUS, three, away)) for detail in TeamDetail
+    } == expected
+    assert not top_text(replace(STATUS, is_online=False, since=None), NOW, TeamDetail.NAMES), "before the first answer"
+    assert offline_text(replace(STATUS, is_online=False, since=NOW - timedelta(days=3)), NOW).endswith("20 Nov 12:03")
 
 
 def test_a_member_with_two_dashboards_is_named_once() -> None:
@@ -205,25 +214,182 @@ def test_a_member_with_two_dashboards_is_named_once() -> None:
     assert replace(STATUS, present=present).members_here == ("Ben",)
 
 
-def test_nothing_is_shown_before_the_first_answer() -> None:
-    assert not top_text(replace(STATUS, is_online=False, since=None), NOW, TeamDetail.NAMES)
+def test_a_lease_shows_for_how_long() -> None:
+    for seconds, text in {0: "just now", -90: "just now", 60: "1 min", 7200: "120 min"}.items():
+        lease = Lease("q", "c", "Ada", NOW - timedelta(seconds=seconds))
+        assert lease_text(lease, NOW) == f"open at Ada, {text}"
 
 
-def test_an_older_time_has_its_day() -> None:
-    assert offline_text(replace(STATUS, is_online=False, since=NOW - timedelta(days=3)), NOW).endswith("20 Nov 12:03")
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "just now"), (-90, "just now"), (60, "1 min"), (7200, "120 min")])
-def test_a_lease_shows_for_how_long(seconds: int, text: str) -> None:
-    lease = Lease("q", "c", "Ada", NOW - timedelta(seconds=seconds))
-    assert lease_text(lease, NOW) == f"open at Ada, {text}"
+async def test_a_decision_of_another_member_is_a_conflict_on_screen(
+    sample: Path, home: Path, team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / "user" / variable.lower()))
+    monkeypatch.setenv("RALPHDECK_TEAM_URL", team.url("rita"))
+    save_joined(sample, Joined(space="acme", source="env", id=uuid4(), name="shop"))
+    async with open_dashboard(sample, home) as user:
+        await user.until(lambda: user.app.team is not None and user.app.team.last_sync is not None, "the first sync")
+        seen = user.app.view
+        ada, other = team.space("ada", "acme"), uuid4()
+        ada.join_project(other, "web")
+        made = {"id": "d1", "at": datetime.now(UTC).isoformat(), "by": "Ada", "verb": "promote", "subject": ESTABLISHED}
+        payload = json.dumps({**made, "reason": "used daily"})
+        assert ada.decide(other, payload, [ESTABLISHED], seen=ada.head().seq).seq is not None
+        user.app.decide(Deprecate(ESTABLISHED, reason="hides the cause"), seen)
+        what = f"Ada decided just now: promote {ESTABLISHED} (used daily)"
+        await user.until(lambda: any(what in toast for toast in user.toasts()), "the conflict")
+        await user.until(
+            lambda: user.app.view.assessment(ESTABLISHED).state is Maturity.PROVEN, "the decision of the member"
+        )
 
 
-async def test_metrics_show_the_projects_of_the_team(sample: Path, home: Path, space: FakeSpace) -> None:
-    space.uses = (ProjectUses("acme-api", {12: (31, 4, 44)}), ProjectUses(MARKUP, {12: (12, 3, 20)}))
-    async with joined(sample, home) as user:
-        await user.go("metrics")
-        sections = user.place.query_one("#metrics-sections", RecordTable)
-        sections.cursor = list(sections.keys).index("team")
-        await user.sees("64 uses in 2 of 2 projects in 12 weeks: 43 worked, 7 failed", "all projects", "acme-api")
-        await user.sees("[bold]Ben[/]")
+ONE = "pat-error-unique-violation-007"
+
+
+async def meanwhile(user: User, decide: Callable[[Project], Decided]) -> Decision:
+    """Bob decides at another dashboard, and this one notices."""
+    bob = Project(
+        ProjectPaths(user.app.project.project.project), Settings(), by="bob", clock=lambda: SAMPLE_NOW, cache=False
+    )
+    bob.load()
+    made = decide(bob).decisions[-1]
+    await user.until(lambda: made in user.app.view.snapshot.decisions, "bob's decision")
+    await user.settled()
+    return made
+
+
+def newest(user: User) -> Decision:
+    return user.app.view.snapshot.decisions[-1]
+
+
+@pytest.mark.slow
+async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
+        await user.filter(ONE)
+        await user.press("d")
+        await user.paste("never held")
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(ONE)))
+        await user.sees("bob decided just now: promote", "Press esc")
+        await user.decides("enter")
+        assert newest(user) == made
+        assert "bob decided just now" in user.toasts()[-1]
+        await user.press("c")
+        await user.paste("beside it")
+        noted = await meanwhile(user, lambda bob: bob.decide(Note(ONE, text="bob's own")))
+        await user.decides("enter")
+        assert (newest(user).verb, newest(user).by) == (Verb.NOTE, "ana") and newest(user) != noted
+
+
+@pytest.mark.slow
+async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
+        await user.filter("is:injectable state:established")
+        await user.press("g", "m", "m")
+        first, second = [key for key in user.table.keys if key in user.table.marked]
+        await user.press("d")
+        await user.sees("Deprecate 2 patterns?")
+        await user.paste("obsolete")
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(first)))
+        await user.decides("enter")
+        after = user.app.view.snapshot.decisions
+        assert [one.subject for one in after[after.index(made) + 1 :]] == [second]
+        assert any("bob decided just now" in toast for toast in user.toasts())
+
+
+@pytest.mark.slow
+async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="review") as user:
+        await at_question(user, BORDERLINE)
+        item = desk(user).item
+        assert item is not None
+        await user.press("d")
+        await user.paste("fails too often")
+        made = await meanwhile(
+            user,
+            lambda bob: bob.decide(Dismiss(key=item.question_key, summary="the evidence decides")),
+        )
+        await user.sees("bob decided just now")
+        await user.decides("enter")
+        assert newest(user) == made
+
+
+@pytest.mark.slow
+async def test_a_decision_made_while_undo_asks_is_not_undone(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="patterns") as user:
+        await user.press("u")
+        await user.sees("Undo imre's decision?")
+        last = newest(user)
+        made = await meanwhile(user, lambda bob: bob.decide(Promote(ONE)))
+        await user.decides("y")
+        assert (newest(user).verb, newest(user).subject) == (Verb.UNDO, last.id)
+        assert made.id not in user.app.view.snapshot.curation.undone
+        assert "by imre" in user.toasts()[-1]
+
+
+def join(project: Path, team: Team, role: str) -> None:
+    save_joined(project, Joined(space="acme", source=f"url={team.url(role)}", id=uuid4(), name=f"shop of {role}"))
+
+
+@asynccontextmanager
+async def watching(project: Path, by: str) -> AsyncIterator[Daemon]:
+    """Watch a project without a screen."""
+    opened = Project(project_at(project), Settings(), by=by, clock=lambda: SAMPLE_NOW, cache=False)
+    opened.load()
+    daemon = Daemon(opened, lambda event: None)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+        await asyncio.to_thread(thread.join, WAIT)
+
+
+async def test_two_members_see_each_other_decide(
+    sample: Path, home: Path, team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for variable in ("CONFIG", "STATE"):
+        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / "user" / variable.lower()))
+    monkeypatch.setattr("core.project.watch_loop.Daemon.place", "dashboard")
+    other = tmp_path / "other" / "acme-api"
+    shutil.copytree(sample, other)
+    join(sample, team, "rita")
+    join(other, team, "ada")
+    async with open_dashboard(sample, home, size=(160, 40)) as user:
+        await user.until(lambda: user.app.team is not None and user.app.team.is_online, "the team")
+        assert "team acme " in top(user)
+        async with watching(other, "Ada") as ada:
+            await user.sees("team acme: Ada here")
+            await user.go("review")
+            second = desk(user).questions.items[1]
+            assert ada.team is not None
+            ada.team.hold(second.question_key)
+            await user.until(lambda: user.app.lease_on(second.question_key) is not None, "the lease")
+            await user.press("n")
+            assert desk(user).item != second
+
+            def promote() -> None:
+                ada.project.decide(Promote(ESTABLISHED, reason="used daily"))
+
+            ada.submit(promote)
+            await user.until(
+                lambda: any(one.by == "Ada" for one in user.app.view.snapshot.decisions), "the decision of Ada"
+            )
+            await user.go("log")
+            await user.sees("Ada", "promote")
+            await user.filter("by:ada")
+            assert len(user.table.keys) == 1
+            team.cluster.stop()
+            try:
+                await user.until(lambda: "offline since 21:00" in top(user), "offline")
+                await user.go("patterns")
+                await user.decides("c")
+                await user.press("escape")
+            finally:
+                team.cluster.start()
+            await user.sees("team acme: Ada here")
+            await user.until(lambda: ada.team is not None and ada.team.status.is_online, "Ada online")
+        await user.until(lambda: "here" not in top(user), "Ada has left")

@@ -11,6 +11,7 @@ from textual.actions import parse
 
 from tui.app import RalphdeckApp, screen_class
 from tui.kit.actions import ACTIONS, BY_ID, GROUPS, PLACES, SCREENS, Action, actions_of, bindings_of, key_name
+from tui.kit.keymap import load_keymap
 from tui.screens.base_screen import BaseScreen
 from tui.screens.compare import CompareScreen
 from tui.screens.replay import ReplayScreen
@@ -35,10 +36,10 @@ def test_every_id_is_unique_and_every_group_and_place_is_known() -> None:
         assert not action.tooltip.endswith(".")
 
 
-@pytest.mark.parametrize("place", SCREENS)
-def test_no_key_has_two_actions_on_one_screen(place: str) -> None:
-    keys = Counter(key for action in actions_of(place) for key in action.keys.split(",") if key)
-    assert [key for key, count in keys.items() if count > 1] == []
+def test_no_key_has_two_actions_on_one_screen() -> None:
+    for place in SCREENS:
+        keys = Counter(key for action in actions_of(place) for key in action.keys.split(",") if key)
+        assert [key for key, count in keys.items() if count > 1] == [], place
 
 
 SHARED_KEYS = {
@@ -74,22 +75,13 @@ def method(action: Action) -> str:
     return f"action_{parse(action.command)[1]}"
 
 
-@pytest.mark.parametrize("place", SCREENS)
-def test_every_action_of_a_screen_has_a_method(place: str) -> None:
-    missing = [
-        action.id
-        for action in actions_of(place)
-        if not hasattr(RalphdeckApp if action.command.startswith("app.") else CLASSES[place], method(action))
-    ]
-    assert missing == []
-
-
-@pytest.mark.parametrize("place", SCREENS)
-def test_bindings_carry_id_and_tooltip(place: str) -> None:
-    for binding in bindings_of(place):
-        assert binding.id in BY_ID
-        assert binding.tooltip
-    assert bindings_of(place) == CLASSES[place].BINDINGS
+def test_every_action_of_a_screen_has_a_method_and_a_binding() -> None:
+    for place in SCREENS:
+        owners = {action: RalphdeckApp if action.command.startswith("app.") else CLASSES[place] for action in ACTIONS}
+        assert [one.id for one in actions_of(place) if not hasattr(owners[one], method(one))] == [], place
+        for binding in bindings_of(place):
+            assert binding.id in BY_ID and binding.tooltip, place
+        assert bindings_of(place) == CLASSES[place].BINDINGS, place
 
 
 def test_no_key_reserved_by_the_terminal_is_bound() -> None:
@@ -124,3 +116,106 @@ def test_keys_are_named_for_people() -> None:
 )
 def test_the_name_of_a_key(key: str, name: str) -> None:
     assert key_name(key) == name
+
+
+def read(folder: Path, text: str | bytes) -> tuple[dict[str, str], list[str]]:
+    file = folder / "keymap.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_keymap(file)
+
+
+def test_without_a_file_the_keymap_is_empty(tmp_path: Path) -> None:
+    assert load_keymap(tmp_path / "none.toml") == ({}, [])
+
+
+def test_keys_of_an_older_keymap_are_used(tmp_path: Path) -> None:
+    assert read(tmp_path, 'promote = "f6"\nfilter = "f5 , slash"\n') == ({"promote": "f6", "filter": "f5,slash"}, [])
+
+
+def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
+    assert read(tmp_path, 'promote = "d"\ndeprecate = "p"') == ({"promote": "d", "deprecate": "p"}, [])
+
+
+@pytest.mark.parametrize("value", ["5", '""', '" "', '"a\\u0007"', "[]", "true"])
+def test_an_invalid_key_is_ignored_and_reported(tmp_path: Path, value: str) -> None:
+    keymap, problems = read(tmp_path, f'promote = {value}\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
+    assert "promote needs keys" in problems[0]
+
+
+def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
+    assert "unknown action" in problems[0]
+    assert "\x1b" not in problems[0]
+
+
+def test_a_former_action_is_reported_with_the_place_of_what_it_did(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, 'top_k = "K"\nreset = "f7"')
+    assert keymap == {"reset": "f7"}
+    assert problems == ["keymap.toml line 1: top_k has no key of its own now: see `more` in Context; remove the line"]
+
+
+def test_an_action_without_a_key_can_get_one(tmp_path: Path) -> None:
+    assert read(tmp_path, 'minutes = "f8"') == ({"minutes": "f8"}, [])
+
+
+def test_an_action_keeps_its_key_if_another_action_would_lose_its_key(tmp_path: Path) -> None:
+    keymap, problems = read(tmp_path, 'promote = "d"')
+    assert keymap == {}
+    assert "promote and deprecate would share d in Review" in problems[0]
+
+
+def test_a_key_reset_to_its_default_can_conflict_again(tmp_path: Path) -> None:
+    # deprecate can't have `a`, so it keeps `d`; then promote can't have `d`.
+    keymap, problems = read(tmp_path, 'promote = "d"\ndeprecate = "a"')
+    assert keymap == {}
+    assert len(problems) == 2
+
+
+def test_the_same_key_on_two_separate_screens_does_not_conflict(tmp_path: Path) -> None:
+    assert read(tmp_path, 'pick_loop = "z"') == ({"pick_loop": "z"}, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('promot = "P"', "line 2: unknown action 'promot'; is it 'promote'?"),
+        ('"promote" = "ctlr+x"', "line 2: promote: unknown key 'ctlr+x'; is it 'ctrl+x'?"),
+        ('promote = "pagdown"', "is it 'pagedown'?"),
+        ('promote = "ctrl+banana"', "unknown key 'ctrl+banana'"),
+        ('promote = "banana"', "unknown key 'banana'"),
+        ('promote = "ctrl+é"', "unknown key 'ctrl+é'"),
+        ('promote = "ctrl+"', "unknown key 'ctrl+'"),
+        ('promote = "ctrl+B"', "'ctrl+B' is used by tmux"),
+        ('promote = "ctrl+i"', "the same as tab"),
+        ('promote = "3"', "3 already opens Patterns; promote keeps its own key"),
+        ('promote = "m"', "promote and mark would share m in Patterns"),
+        ('promote = "q"', "promote and quit would share q in Review"),
+        ('promote = "', "line 2: "),
+        ('reset = "f8"', "line 2: reset is repeated; the first one is used"),
+    ],
+)
+def test_each_error_is_reported_with_its_line_and_other_lines_apply(tmp_path: Path, line: str, message: str) -> None:
+    keymap, problems = read(tmp_path, f'reset = "f7"\n{line}\nnote = "f9"\n')
+    assert keymap == {"reset": "f7", "note": "f9"}
+    assert len(problems) == 1 and message in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [("esc", "escape"), ("Alt+PgDn", "alt+pagedown"), ("~", "tilde"), ("?", "question_mark"), ("ctrl+X", "ctrl+x"),
+     ("ctrl+full_stop", "ctrl+full_stop"), ("§", "section_sign"), ("é", "é"),
+     ("alt+left", "alt+left"), ("#, f5", "number_sign,f5"), ("f6,nokey", "f6")],
+)  # fmt: skip
+def test_keys_can_be_written_by_their_common_names(tmp_path: Path, written: str, key: str) -> None:
+    keymap, _problems = read(tmp_path, f'extract = "{written}"\nback = "f12"\nhelp="f1"')
+    assert keymap["extract"] == key
+
+
+@pytest.mark.parametrize("text", ["promote = ", "[promote\n", b"\xff\xfe", b"# P\n\x00"])
+def test_a_broken_file_is_reported_and_left_alone(tmp_path: Path, text: str | bytes) -> None:
+    keymap, problems = read(tmp_path, text)
+    assert keymap == {}
+    assert len(problems) == 1
+    assert problems[0].startswith("keymap.toml")

@@ -74,22 +74,20 @@ async def at_task(user: User, task: str = TASK) -> ContextScreen:
 async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         await user.sees("press esc and n for the task")
-        await user.press("escape", "n")
-        await user.settled()
-        task = next(loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active)
-        assert user.place.query_one(Input).value == task
-        assert shown(user) == prepare_task_injection(user.app.view, task).context
-
-
-async def test_keys_of_screens_and_help_act_while_the_prompt_is_empty(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
         assert isinstance(user.place.focused, Input)
         await user.press("question_mark")
         await user.sees("Help on Context")
         await user.press("escape", "4")
-        assert user.place.place == "loops"
+        assert user.place.place == "loops", "keys of screens act while nothing is typed"
         await user.press("6", "a", "4")
         assert user.place.query_one(Input).value == "a4"
+        await user.press("ctrl+u", "escape")
+        tasks = [loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active]
+        for task in (*tasks, tasks[0]):
+            await user.press("n")
+            assert user.place.query_one(Input).value == task
+        await user.settled()
+        assert shown(user) == prepare_task_injection(user.app.view, tasks[0]).context
 
 
 async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
@@ -188,7 +186,7 @@ async def test_every_value_can_be_changed_and_restored(sample: Path, home: Path)
 
 
 @pytest.mark.slow
-async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Path) -> None:
+async def test_a_focused_value_changes_the_footer_and_ignores_invalid_text(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="context") as user:
         place = await at_task(user)
         assert "digits are typed" not in user.key_line()
@@ -203,15 +201,7 @@ async def test_the_footer_changes_while_a_value_has_focus(sample: Path, home: Pa
         await user.press("full_stop", "j", "j", "j", "j", "right")
         await user.sees("number 1 by lower bound")
         assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
-        await user.press("3")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
-
-
-@pytest.mark.slow
-async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        place = await at_task(user)
-        await user.press("full_stop", "1", "2")
+        await user.press("home", "k", "k", "k", "k", "k", "1", "2")
         await user.settled()
         assert "! patterns must be from 1 to 10" in heading(user)
         assert place.settings.top_k_patterns == 1, "the last value"
@@ -221,25 +211,8 @@ async def test_an_invalid_value_is_ignored_and_replaced(sample: Path, home: Path
         assert place.settings.min_success_rate == 0.4
         await user.press("backspace", "backspace", "backspace")
         assert place.settings.min_success_rate == 0.4
-        await user.press("k", "left", "right")
-        assert place.settings.top_k_patterns == 2
-
-
-@pytest.mark.slow
-async def test_the_patterns_are_a_pane_and_enter_opens_one(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        await at_task(user)
-        left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
-        await user.press("slash", "enter")
-        assert user.in_focus(user.table), "so that down moves the list"
-        assert user.place.label_for("open") is None
-        await user.press(*["j"] * 8)  # behind five patterns and three reflections
-        assert user.table.cursor_key == left_out.pattern_id
-        await user.sees(f"left out: {left_out.reason}")
-        await user.press("enter")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-        await user.settled()
-        assert user.table.cursor_key == left_out.pattern_id
+        await user.press("j", "j", "j", "3")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
 
 
 @pytest.mark.slow
@@ -258,6 +231,15 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
         place.embedding(3400, 3400)
         await user.settled()
         assert "left out" in heading(user, "why")
+        left_out = prepare_task_injection(user.app.view, TASK).left_out[0]
+        await user.press("slash", "enter")
+        assert user.in_focus(user.table), "so that down moves the list"
+        assert user.place.label_for("open") is None
+        await user.press(*["j"] * 8)  # behind five patterns and three reflections
+        assert user.table.cursor_key == left_out.pattern_id
+        await user.sees("left out: ")
+        await user.press("enter")
+        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
 
 
 @pytest.mark.slow
@@ -319,20 +301,6 @@ async def test_the_patterns_of_another_task_go_to_the_loop_that_is_chosen(sample
         assert not set(ids) <= set(injected(user, loops[0].id))
 
 
-@pytest.mark.slow
-async def test_l_goes_through_the_running_loops(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        tasks = [loop.task for loop in user.app.view.snapshot.loops.values() if loop.status.active]
-        await user.press("escape")
-        seen = []
-        for _ in tasks:
-            await user.press("n")
-            seen.append(user.place.query_one(Input).value)
-        assert seen == tasks
-        await user.press("n")
-        assert user.place.query_one(Input).value == tasks[0]
-
-
 async def test_one_key_shows_the_context_of_a_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         key = user.table.cursor_key
@@ -341,33 +309,6 @@ async def test_one_key_shows_the_context_of_a_loop(sample: Path, home: Path) -> 
         await user.until(lambda: user.place.place == "context", "Context in front")
         await user.settled()
         assert shown(user) == prepare_task_injection(user.app.view, user.app.view.loop(key).task).context
-
-
-async def test_a_decision_updates_the_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        await at_task(user)
-        chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
-        user.app.decide(Deprecate(chosen, reason="not any more"))
-        await user.settled()
-        await user.settled()
-        assert shown(user) == prepare_task_injection(user.app.view, TASK).context
-        assert chosen not in [c.pattern_id for c in prepare_task_injection(user.app.view, TASK).chosen]
-
-
-@pytest.mark.slow
-async def test_the_copy_is_the_exact_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        await at_task(user)
-        await user.press("y")
-        assert user.app.clipboard == prepare_task_injection(user.app.view, TASK).context
-
-
-@pytest.mark.slow
-async def test_the_task_is_remembered(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        await at_task(user)
-        kept = user.app.user_state
-    assert kept.get_here("context-task") == TASK
 
 
 @pytest.mark.slow
@@ -455,7 +396,7 @@ async def test_the_files_of_the_agent_of_the_loop_come_first_and_beside_the_text
         assert place.focused is place.text
 
 
-async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path, home: Path) -> None:
+async def test_decisions_change_the_blocks_and_the_patterns_of_the_context(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context", size=(200, 50)) as user:
         place = await at_task(user)
         chosen = prepare_task_injection(user.app.view, TASK).chosen[0].pattern_id
@@ -467,6 +408,11 @@ async def test_both_blocks_and_the_block_of_each_pattern_are_shown(sample: Path,
         assert cells[chosen] == "approved" and set(cells.values()) == {"approved", "unreviewed"}
         place.table.go_to(chosen)
         await user.sees("block: approved")
+        user.app.decide(Deprecate(chosen, reason="not any more"))
+        await user.settled()
+        await user.settled()
+        context = prepare_task_injection(user.app.view, TASK, token=FENCE_TOKEN).context
+        assert chosen not in place.table.keys[:3] and shown(user) == context
 
 
 async def test_a_shown_context_keeps_its_token(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,19 +1,35 @@
-"""The top bar names every screen and shows the status."""
+"""The top bar, toasts, problems in files, and sizes of panes."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
+from core.base.paths import ProjectPaths
+from core.base.settings import Settings
 from core.files.watcher import WatchMode, WatchState
+from core.index.project_state import ProjectState
+from core.index.review_items import ReviewItem
+from core.index.texts import Texts
+from core.learning.scoreboard import Scoreboard
+from core.project.notifications import NotificationKind, find_notifications
+from core.project.project import Project
+from core.records.decisions import Decision, Verb
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, Loop, LoopStatus
-from core.records.snapshot import Snapshot
+from core.records.snapshot import Delta, Snapshot
+from tests.factories import DEBUG_NOW
 from tui.kit.actions import PLACES
 from tui.kit.bars import Item, TopBar
 from tui.kit.glyphs import DRAWN
+from tui.screens.base_screen import resized
 from tui.screens.frame import FITS, Detail, count_status, fitting_items, places, watch_status
+from tui.screens.notices import findings_lines, toasts
 
 BROKEN = Snapshot(findings=tuple(Finding(f"{n}.json", "", Severity.ERROR, "bad-json", "no JSON") for n in range(118)))
 NOTHING = count_status(Snapshot())
@@ -31,16 +47,13 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
     raise AssertionError("no bar fits")
 
 
-@pytest.mark.parametrize("here", PLACES)
-@pytest.mark.parametrize("mode", ["events", "polling", "waiting"])
-def test_the_open_screen_is_named_at_80_columns(here: str, mode: WatchMode) -> None:
-    watch = WatchState(mode, "", 0)
-    for snapshot in (Snapshot(), BROKEN):
-        for is_readonly in (False, True):
-            bar = drawn(80, here=here, snapshot=snapshot, watch=watch, is_readonly=is_readonly)
-            assert all(f"{key} " in bar or f"{key}·" in bar for key, _ in PLACES.values() if key.isdecimal())
-            assert " ".join(PLACES[here]) in bar
-            assert "·1028+" in bar, "more questions may come"
+def test_the_open_screen_is_named_at_80_columns() -> None:
+    for here, mode, snapshot, is_readonly in product(PLACES, WatchMode, (Snapshot(), BROKEN), (False, True)):
+        bar = drawn(80, here=here, snapshot=snapshot, watch=WatchState(mode, "", 0), is_readonly=is_readonly)
+        row = f"{here}, {mode}, {is_readonly}: {bar}"
+        assert all(f"{key} " in bar or f"{key}·" in bar for key, _ in PLACES.values() if key.isdecimal()), row
+        assert " ".join(PLACES[here]) in bar, row
+        assert "·1028+" in bar, f"more questions may come; {row}"
 
 
 def test_errors_show_a_word_and_a_key_when_there_is_space() -> None:
@@ -99,12 +112,11 @@ def test_the_progress_of_opening_has_figures_in_all_phases() -> None:
     assert status_texts(12_000, 60_000) == opening
 
 
-@pytest.mark.parametrize("here", PLACES)
-@pytest.mark.parametrize("width", [30, 40, 60])
-def test_the_open_screen_is_named_in_narrow_terminals(here: str, width: int) -> None:
-    items = fitting_items(places("a-project", here, 28, FITS[-1]), width)
-    assert PLACES[here][1] in " ".join(content.plain for content, _ in items)
-    assert TopBar.cells([Item(content) for content, _ in items]) <= width
+def test_the_open_screen_is_named_in_narrow_terminals() -> None:
+    for here, width in product(PLACES, (30, 40, 60)):
+        items = fitting_items(places("a-project", here, 28, FITS[-1]), width)
+        assert PLACES[here][1] in " ".join(content.plain for content, _ in items), (here, width)
+        assert TopBar.cells([Item(content) for content, _ in items]) <= width, (here, width)
 
 
 def test_a_screen_on_top_is_named_in_the_bar() -> None:
@@ -138,3 +150,102 @@ def test_waiting_and_running_loops_have_their_words_at_80_columns() -> None:
     texts = [drawn(width, here="log", snapshot=snapshot, watch=watch, is_readonly=False) for width in (60, 80, 160)]
     assert "1 wait · 1 run" in texts[0], texts[0]
     assert "1 waits for you" in texts[1]
+
+
+NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
+
+
+def view(*loops: Loop, decisions: tuple[Decision, ...] = (), questions: tuple[str, ...] = ()) -> ProjectState:
+    snapshot = Snapshot(loops=MappingProxyType({loop.id: loop for loop in loops}), decisions=decisions, complete=True)
+    queue = tuple(ReviewItem(kind="inversion", subject=key, question="?", reason="", priority=0.5) for key in questions)
+    board = Scoreboard.build(Snapshot(), NOW, Settings())
+    return ProjectState(snapshot, board, Texts(snapshot), queue, Settings(), NOW, {})
+
+
+def loop(key: str, status: LoopStatus, task: str = "") -> Loop:
+    return Loop(id=key, task=task or f"task {key}", status=status)
+
+
+def shown(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
+    delta = Delta(loops=frozenset(before.snapshot.loops) | frozenset(after.snapshot.loops), decisions=True)
+    return [(text, severity) for text, severity in toasts(find_notifications(before, after, delta, {"mine"}), {"mine"})]
+
+
+RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
+
+
+def test_one_loop_is_named_and_more_are_counted() -> None:
+    assert shown(view(loop("a", RUNNING)), view(loop("a", FAILED))) == [("failed: task a", "error")]
+    both = view(loop("a", RUNNING), loop("b", RUNNING))
+    assert shown(both, view(loop("a", FAILED), loop("b", FAILED))) == [("2 loops failed", "error")]
+
+
+def test_failures_are_reported_and_successes_are_not() -> None:
+    before = view(loop("a", RUNNING), loop("b", RUNNING), loop("c", RUNNING))
+    after = view(loop("a", DONE), loop("b", CRASHED), loop("c", LoopStatus.LIMIT), loop("d", RUNNING))
+    lines = shown(before, after)
+    assert sorted(lines) == [("crashed: task b", "error"), ("hit its limit: task c", "error")]
+
+
+def test_loops_that_had_already_ended_are_not_reported() -> None:
+    assert shown(view(), view(loop("old", DONE))) == []
+    assert shown(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
+    assert shown(view(loop("a", RUNNING)), view()) == []
+
+
+def test_a_loop_whose_folder_was_made_before_its_state_has_started() -> None:
+    before, after = view(loop("a", LoopStatus.UNKNOWN)), view(Loop(id="a", task="Fix", status=RUNNING, iteration=1))
+    (found,) = find_notifications(before, after, Delta(loops=frozenset("a")))
+    assert found.what is NotificationKind.STARTED
+
+
+def test_only_decisions_of_others_are_reported() -> None:
+    ours = Decision(id="mine", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
+    theirs = Decision(id="2", at=NOW, by="ana", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
+    assert shown(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
+
+
+def test_new_questions_are_reported() -> None:
+    assert shown(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
+    assert shown(view(questions=("a", "b")), view(questions=("a",))) == []
+
+
+def test_an_escalation_is_reported_with_its_subject() -> None:
+    item = ReviewItem(
+        kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", priority=0.9
+    )
+    (line,) = shown(view(), replace(view(), queue=(item,)))
+    assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
+
+
+def test_names_from_files_are_shown_as_plain_text() -> None:
+    lines = shown(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
+    assert "\x1b" not in lines[0][0]
+    assert "\u202e" not in lines[0][0]
+
+
+def test_a_note_on_other_records_follows_only_problems(tmp_path: Path) -> None:
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
+    assert [line.plain for line in findings_lines(project.load())] == ["No file problems."]
+    (tmp_path / ".aiwg/ralph/loops/ralph-a").mkdir(parents=True)
+    lines = [line.plain for line in findings_lines(project.load())]
+    assert lines[0].startswith("warning .aiwg/ralph/loops/ralph-a")
+    assert lines[-1] == "Other records are not affected, and ralphdeck never overwrites an invalid file."
+
+
+def test_a_pane_takes_its_step_from_the_others() -> None:
+    assert resized([24, 16], 0, "vertical", grow=True) == [26, 14]
+    assert resized([24, 16], 1, "vertical", grow=True) == [22, 18]
+    assert resized([24, 16], 0, "vertical", grow=False) == [22, 18]
+    assert resized([40, 40, 40], 1, "horizontal", grow=True) == [37, 46, 37]
+
+
+def test_no_pane_gets_too_small() -> None:
+    assert resized([20, 5], 0, "vertical", grow=True) == [21, 4]
+    assert resized([21, 4], 0, "vertical", grow=True) == [21, 4]
+    assert resized([21, 60], 0, "horizontal", grow=False) == [21, 60]
+
+
+def test_the_sum_stays_the_same() -> None:
+    for first in range(4, 60):
+        assert sum(resized([first, 17, 23], 2, "vertical", grow=True)) == first + 40

@@ -66,23 +66,7 @@ async def test_an_accepted_lesson_becomes_a_pattern_and_undo_asks_again(sample: 
 
 
 @pytest.mark.slow
-async def test_a_rejected_lesson_is_in_the_log_and_is_not_asked_about_again(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, searches=True) as user:
-        await user.searched()
-        await at_question(user, LESSON)
-        assert "nothing is added" in row(user, "x")
-        await user.decides("x")
-        assert newest(user) is Verb.DISMISS
-        await user.searched()
-        assert OURS.id not in waiting(user)
-        await user.go("log")
-        await user.sees("reject", f"the lesson “{CLOCK[:14]}")
-        await user.decides("u")
-        await user.searched()
-        assert OURS.id in waiting(user)
-
-
-async def test_the_keys_of_review_open_the_session_and_the_lesson(sample: Path, home: Path) -> None:
+async def test_a_lesson_is_opened_from_review_and_rejected_and_not_asked_about_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         await user.searched()
         await at_question(user, LESSON)
@@ -94,6 +78,18 @@ async def test_the_keys_of_review_open_the_session_and_the_lesson(sample: Path, 
         await user.press("enter")
         await user.until(lambda: user.place.place == "reflections", "Reflections in front")
         await user.until(lambda: user.table.cursor_key == OURS.id, "the lesson under the cursor")
+        await user.press("escape")
+        await user.until(lambda: user.place.place == "review", "Review in front")
+        assert "nothing is added" in row(user, "x")
+        await user.decides("x")
+        assert newest(user) is Verb.DISMISS
+        await user.searched()
+        assert OURS.id not in waiting(user)
+        await user.go("log")
+        await user.sees("reject", f"the lesson “{CLOCK[:14]}")
+        await user.decides("u")
+        await user.searched()
+        assert OURS.id in waiting(user)
 
 
 async def test_reflections_list_what_agents_believe_with_a_filter(sample: Path, home: Path) -> None:
@@ -181,13 +177,6 @@ async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_p
         assert "v v shows 3 lessons" in place.empty().plain
         await user.press("v")
         assert place.empty().plain.endswith("; v shows 3 lessons")
-
-
-async def test_the_palette_finds_a_lesson(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.press("ctrl+p")
-        await user.type("staging server is in Oslo")
-        await user.sees("staging server")
 
 
 @pytest.mark.slow

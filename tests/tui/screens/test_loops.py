@@ -41,13 +41,27 @@ def tab_number(user: User, name: str) -> int:
     return place.tabs(user.table.cursor_key).index(name)
 
 
-async def test_running_loops_are_first(sample: Path, home: Path) -> None:
+async def test_running_loops_are_first_and_the_details_are_read_on_demand(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         loops = user.app.view.snapshot.loops
         active = [loops[key].status.active for key in user.table.keys if key in loops]
         assert active == sorted(active, reverse=True)
         assert any(active)
         await user.sees("● running", "‖ paused", "✗ crashed", "✓ completed", f"{sum(active)} sessions running")
+        first = set()
+        for _ in range(5):
+            assert len(user.table.keys) == 19
+            first.add(user.table.keys[0])
+            await user.press("S")
+        assert len(first) > 1
+        user.place.go_to(OFFERING)
+        for _ in range(tab_number(user, "Iterations")):
+            await user.press("right_square_bracket")
+        await user.settled()
+        story_read = user.app.project.story(OFFERING)
+        assert len(story_read.iterations) > 3
+        for iteration in story_read.iterations:
+            assert iteration.result.split("\n")[0][:60] in details(user)
 
 
 @pytest.mark.slow
@@ -62,85 +76,30 @@ async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: P
                 await user.press("right_square_bracket")
 
 
-async def test_details_of_a_loop_are_read_on_demand(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        key = OFFERING
-        user.place.go_to(key)
-        for _ in range(tab_number(user, "Iterations")):
-            await user.press("right_square_bracket")
-        await user.settled()
-        story_read = user.app.project.story(key)
-        assert len(story_read.iterations) > 3
-        for iteration in story_read.iterations:
-            assert iteration.result.split("\n")[0][:60] in details(user)
-
-
-async def test_a_change_on_disk_changes_the_row(sample: Path, home: Path) -> None:
+async def test_changes_on_disk_are_shown_and_the_cursor_stays(sample: Path, home: Path) -> None:
+    loops = sample / ".aiwg/ralph/loops"
     async with open_dashboard(sample, home) as user:
         key = running(user)
         user.place.go_to(key)
+        await user.settled()
         state = json.loads(state_file(sample, key).read_text())
         name = "currentIteration" if "currentIteration" in state else "current_iteration"
-        state[name] = 13
-        state_file(sample, key).write_text(json.dumps(state))
+        state_file(sample, key).write_text(json.dumps(state | {name: 13}))
         await user.until(lambda: "13/" in user.row(key), "the new iteration in the row")
+        new = loops / "ralph-brand-new-12345678"
+        new.mkdir()
+        values = {"task": "Brand new task", "status": "running", "started_at": "2026-11-21T20:59:50Z"}
+        (new / "state.json").write_text(json.dumps({"loop_id": new.name, **values}))
+        await user.sees("Brand new task")
         assert user.table.cursor_key == key
-
-
-async def test_a_loop_that_crashes_is_reported(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        key = running(user)
+        assert user.toasts() == [], "its row tells of it"
         task = user.app.view.loop(key).task
-        state = json.loads(state_file(sample, key).read_text())
-        state["status"] = "failed"
-        state_file(sample, key).write_text(json.dumps(state))
+        state_file(sample, key).write_text(json.dumps(state | {"status": "failed"}))
         await user.until(lambda: any("failed" in toast and task[:30] in toast for toast in user.toasts()), "the toast")
         assert "failed" in user.row(key)
-
-
-async def test_a_new_loop_appears_and_the_cursor_stays(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.press("j", "j")
-        before = user.table.cursor_key
-        folder = sample / ".aiwg/ralph/loops/ralph-brand-new-12345678"
-        folder.mkdir()
-        (folder / "state.json").write_text(
-            json.dumps(
-                {
-                    "loop_id": folder.name,
-                    "task": "Brand new task",
-                    "status": "running",
-                    "started_at": "2026-11-21T20:59:50Z",
-                }
-            )
-        )
-        await user.sees("Brand new task")
-        assert user.table.cursor_key == before
-        assert user.toasts() == [], "its row tells of it"
-
-
-async def test_a_deleted_loop_disappears(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await user.filter("id:session-store")
-        key = user.table.cursor_key
-        assert key is not None
-        for file in sorted((sample / f".aiwg/ralph/loops/{key}").rglob("*"), reverse=True):
+        for file in (new / "state.json", new):
             file.unlink() if file.is_file() else file.rmdir()
-        (sample / f".aiwg/ralph/loops/{key}").rmdir()
-        await user.until(
-            lambda: key not in user.app.view.snapshot.loops or "registered-only" in user.app.view.loop(key).badges,
-            "the directory gone",
-        )
-
-
-async def test_every_sort_of_loops_works(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        first = set()
-        for _ in range(5):
-            assert len(user.table.keys) == 19
-            first.add(user.table.keys[0])
-            await user.press("S")
-        assert len(first) > 1
+        await user.until(lambda: new.name not in user.app.view.snapshot.loops, "the folder gone")
 
 
 async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) -> None:
@@ -193,6 +152,10 @@ async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path
         assert "extracted " in user.toasts()[-1]
         assert "undo extract" in user.key_line()
         user.place.go_to(OFFERING)
+        for _ in range(tab_number(user, "Lessons")):
+            await user.press("right_square_bracket")
+        await user.until(lambda: "+ found here" in details(user), "the patterns")
+        assert learned(user, OFFERING).endswith(" found")
         await user.press("e")
         await user.sees("Nothing to extract: ")
         box, screen = user.app.screen.query_one(".dialog").region, user.app.screen.region
@@ -224,18 +187,13 @@ async def test_errors_that_an_iteration_records_show_in_its_details_and_in_the_o
             await user.press("right_square_bracket")
         await user.settled()
         assert "error: TypeError: a is null  src/a.ts:7" in details(user)
-
-
-async def test_errors_of_a_debug_session_change_the_outcome_at_once(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        key = completed(user, sample)
-        user.place.go_to(key)
         failures = [{"test_name": f"test {number}", "error_message": "x is null"} for number in range(57)]
         run = {"attempt": 1, "failures": failures, "test_results": {"failed": 57}}
         folder = sample / f".aiwg/ralph/loops/{key}/debug-memory"
         folder.mkdir(exist_ok=True)
         (folder / "session.json").write_text(json.dumps({"session_id": "s-57", "executions": [run]}))
-        await user.until(lambda: "57 errors" in details(user), "the errors of the session")
+        user.place.show_tab(0)  # type: ignore[attr-defined]
+        await user.until(lambda: "60 errors" in details(user), "the errors of the session")
 
 
 def learned(user: User, key: str) -> str:
@@ -243,17 +201,6 @@ def learned(user: User, key: str) -> str:
     place = user.place
     assert isinstance(place, LoopsScreen)
     return place.cells(key)["lessons"].plain
-
-
-async def test_the_preview_explains_why_there_is_nothing_to_extract(sample: Path, home: Path) -> None:
-    folder = sample / ".aiwg/ralph/loops/ralph-looked-around"
-    folder.mkdir()
-    state = {"task": "Look around", "status": "failed", "iterations": [{"number": 1, "error": "row locked by another"}]}
-    (folder / "state.json").write_text(json.dumps(state))
-    async with open_dashboard(sample, home, size=(120, 40)) as user:
-        user.place.go_to(folder.name)
-        await user.press("e")
-        await user.sees("Nothing to extract: no error was fixed; the goal was not reached", "Not found")
 
 
 @pytest.mark.slow
@@ -279,30 +226,16 @@ async def test_injections_and_results_of_another_process_are_shown_at_once(sampl
         assert key in user.table.keys
 
 
-async def test_patterns_extracted_from_a_loop_are_listed(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50)) as user:
-        user.place.go_to("current-loop")
-        await user.press("e")
-        await user.until(lambda: isinstance(user.app.screen, PreviewDialog), "the preview")
-        await user.decides("a")
-        for _ in range(tab_number(user, "Lessons")):
-            await user.press("right_square_bracket")
-        await user.until(
-            lambda: "+ found here" in details(user) and "pat-success-clean-up" in details(user), "the pattern"
-        )
-        assert learned(user, "current-loop") == "1 found"
-
-
-@pytest.mark.parametrize("width", [80, 120, 200])
-async def test_tasks_use_the_remaining_width(sample: Path, home: Path, width: int) -> None:
-    async with open_dashboard(sample, home, size=(width, 40)) as user:
-        assert user.table.width_of("task") >= 35
-        row = user.row("ralph-move-the-settlement-jobs-from--18be2e49")
-        assert "Move the settlement jobs from" in row
-        assert "24 d ago" in row
-        assert "18be2e49" not in row
-        if width > 80:
-            assert "8/8" in row and "worked" in row
+async def test_tasks_use_the_remaining_width(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(80, 40)) as user:
+        for width in (80, 120, 200):
+            await user.pilot.resize_terminal(width, 40)
+            await user.settled()
+            assert user.table.width_of("task") >= 35
+            row = user.row(OFFERING)
+            assert "Move the settlement jobs from" in row and "24 d ago" in row and "18be2e49" not in row
+            if width > 80:
+                assert "8/8" in row and "worked" in row
 
 
 def adapted(count: int = 1, **values: Any) -> AdapterRecords:
@@ -327,50 +260,30 @@ async def show(user: User, found: AdapterRecords) -> None:
     await user.until(lambda: found.loops[0].id in user.table.keys, "the loop of another runner")
 
 
-async def test_a_loop_that_waits_for_a_person_is_first(sample: Path, home: Path) -> None:
+async def test_loops_of_runners_have_columns_and_signs_of_their_own(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(140, 50)) as user:
+        assert "tokens" not in {column.id for column in user.table.columns}
         await show(user, adapted())
+        assert "tokens" in {column.id for column in user.table.columns}
         assert "codex:0" in user.table.keys[:2]
         assert "▲ asks" in user.row("codex:0")
         await user.sees("1 waits for you", "2 need you", "12.9 k", "$3.20", "codex")
         user.place.go_to("codex:0")
         await user.sees("Waits for", "$3.20 reported", "gpt-5.6-codex")
-
-
-async def test_an_inferred_status_and_a_contradicted_success_are_marked(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50)) as user:
-        values: dict[str, Any] = {
-            "badges": ("success-contradicted",),
-            "state_source": StateSource.INFERRED,
-            "ended_at": NOW,
-        }
-        await show(user, adapted(status=LoopStatus.COMPLETED, **values))
-        assert "completed?" in user.row("codex:0")
-        assert "unclear" in user.row("codex:0")
-
-
-async def test_at_120_columns_the_status_and_the_runner_are_shown_whole(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(120, 50)) as user:
-        values: dict[str, Any] = {"badges": ("two-sessions",), "state_source": StateSource.INFERRED, "question": "Why?"}
-        await show(user, adapted(runner="orchestrator", **values))
-        row = user.row("codex:0")
-        assert "▲ asks" in row and "waiting?" in row and "two-sess" not in row
-        assert "orchestrator" in row
-
-
-async def test_an_old_wait_is_stale_and_not_first(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(140, 50)) as user:
         await show(user, adapted(last_activity=NOW - timedelta(days=3), started_at=NOW - timedelta(days=3)))
+        await user.until(lambda: "for you" not in user.text(), "an old wait, which is stale")
         assert user.table.keys[0] != "codex:0"
         assert "waiting" in user.row("codex:0") and "asks" not in user.row("codex:0")
-        assert "for you" not in user.text()
-
-
-async def test_columns_about_runners_are_shown_only_with_loops_of_runners(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50)) as user:
-        assert "tokens" not in {column.id for column in user.table.columns}
-        await show(user, adapted())
-        assert "tokens" in {column.id for column in user.table.columns}
+        values: dict[str, Any] = {"badges": ("success-contradicted",), "state_source": StateSource.INFERRED}
+        await show(user, adapted(status=LoopStatus.COMPLETED, ended_at=NOW, **values))
+        await user.until(lambda: "completed?" in user.row("codex:0"), "the inferred status")
+        assert "unclear" in user.row("codex:0")
+        await user.pilot.resize_terminal(120, 50)
+        values = {"badges": ("two-sessions",), "state_source": StateSource.INFERRED, "question": "Why?"}
+        await show(user, adapted(runner="orchestrator", **values))
+        await user.until(lambda: "orchestrator" in user.row("codex:0"), "the runner as a whole")
+        row = user.row("codex:0")
+        assert "▲ asks" in row and "waiting?" in row and "two-sess" not in row
 
 
 async def test_loops_can_be_filtered_by_source_agent_and_model(sample: Path, home: Path) -> None:

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from textual.content import Content
 
+from core.agents.hooks import answer, background
+from core.base.paths import ProjectPaths
 from core.base.pattern_titles import pattern_title
+from core.base.settings import Settings
+from core.index.project_state import ProjectState
+from core.index.texts import Texts
+from core.project.project import Project
+from core.records.debug_sessions import DebugSession
+from core.records.snapshot import Snapshot
+from core.show.pages.debug_sessions import lessons, runs
 from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
+from core.sources.debug_sessions import read_sessions
 from core.sources.ledger import FILE as LEDGER
-from tests.tui.user import User, make_app, open_dashboard
+from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
+from tests.factories import (
+    DEBUG_NOW,
+    SESSION_FILE,
+    make_full_session,
+    make_lesson,
+    make_run,
+    make_session,
+    sessions_by_id,
+)
+from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.kit.filter_line import FilterLine
+from tui.kit.glyphs import ASCII
 from tui.kit.text_pane import TextPane
+from tui.screens.document import document_lines
 from tui.screens.loops import LoopsScreen
 from tui.screens.replay import ReplayScreen
 
@@ -354,3 +380,96 @@ async def test_the_rows_of_a_large_project_are_selected_in_a_thread(
         await user.until(lambda: user.table.cursor_key == attempt_key(f"{ENDED}.2"), "the attempt")
         await user.press("left", "left", "escape")
         await user.until(lambda: list(user.table.keys) == known, "all rows again")
+
+
+PROMPT = "Fix the TypeError in the account page"
+LOOP = "copilot:s2"
+
+
+@pytest.fixture
+def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SimulatedAgent, SimulatedAgent]:
+    """Two sessions in a project with a connected agent; the first one has left a lesson."""
+    monkeypatch.delenv("RALPHDECK_TASK", raising=False)
+    monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, NOW))
+    project = make_project(tmp_path / "project")
+    (project.project / ".claude").mkdir()
+    (project.project / ".claude" / "settings.json").write_text(
+        '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralphdeck hook --agent claude"}]}]}}'
+    )
+    before = NOW - timedelta(minutes=5)
+    return SimulatedAgent(project, "s1", at=before), SimulatedAgent(project, "s2", "copilot", at=before)
+
+
+def tab_number(user: User, name: str) -> int:
+    """The place of a tab of the row under the cursor."""
+    place = user.place
+    assert isinstance(place, LoopsScreen)
+    return place.tabs(user.table.cursor_key).index(name)
+
+
+async def test_a_session_is_a_row_from_its_prompt_to_its_lesson(
+    agents: tuple[SimulatedAgent, SimulatedAgent], home: Path
+) -> None:
+    first, second = agents
+    async with open_dashboard(first.project.project, home, size=(160, 40)) as user:
+        await user.sees("Connected: Claude Code. No session yet")
+        first.prompt(PROMPT)
+        first.fix_and_stop()
+        await user.until(lambda: "claude:s1" in user.table.keys and "completed" in user.row("claude:s1"), "the session")
+        second.send("UserPromptSubmit", prompt=PROMPT)
+        await user.until(lambda: LOOP in user.table.keys and "running" in user.row(LOOP), "the second session")
+        for name, fields in (("PostToolUse", FAILING), ("PostToolUse", EDIT), ("PostToolUse", PASSING)):
+            second.send(name, tool_use_id=str(fields["tool_input"]), **fields)
+        second.send("SessionEnd", reason="complete")
+        await user.until(lambda: "completed" in user.row(LOOP), "its end")
+        user.place.go_to(LOOP)
+        for _ in range(tab_number(user, "Lessons")):
+            await user.press("right_square_bracket")
+        await user.settled()
+        assert "pat-error" in user.place.query_one(TextPane).plain, "what it was given"
+
+
+def session_lines(session: DebugSession, view: ProjectState) -> list[Content]:
+    return document_lines(runs(view, session), view.now, ASCII)
+
+
+def lesson_lines(session: DebugSession, view: ProjectState) -> list[Content]:
+    return document_lines(lessons(view, session), view.now, ASCII)
+
+
+def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    full = make_full_session()
+    ((found,), _) = read_sessions(SESSION_FILE.format("told-id"), full)
+    view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
+    text = "\n".join(line.plain for line in (*session_lines(found, view), *lesson_lines(found, view)))
+    fields = set(re.findall(r"told-[\w-]+", json.dumps(full))) - {"told-id"}  # the list names it by its file
+    assert {field for field in fields if field not in text} == set()
+    for value in ("11 of 19", "3 failed", "4 errors", "1 skipped", "62 %", "89 %", "iteration 9", "81 %", "wont fix"):
+        assert value in text
+
+
+def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    executed = [make_run(code_hash=code) for code in ("a", "a", "b")]
+    lines = [line.plain for line in session_lines(make_session("s", *executed), view)]
+    environments = [line for line in lines if line.strip().startswith("with:")]
+    assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
+
+
+def test_a_session_without_runs_is_labelled(tmp_path: Path) -> None:
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    assert "Nothing has been run" in session_lines(make_session("s", executions=()), view)[-1].plain
+
+
+def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> None:
+    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+    cause = "null_undefined_access"
+    held = make_session("s0", make_run(category=cause, fixed=True), lessons=(make_lesson(),))
+    sessions = sessions_by_id(
+        held, *(make_session(f"s{number}", make_run(category=cause, fixed=False)) for number in (1, 2, 3))
+    )
+    snapshot = Snapshot(debug_sessions=sessions)
+    view = replace(view, snapshot=snapshot, texts=Texts(snapshot))
+    assert "worked in 1 of 4 (25 %)" in "\n".join(line.plain for line in lesson_lines(held, view))
+    assert "did not help" in "\n".join(line.plain for line in session_lines(sessions["s1"], view))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ from textual.widgets import Static
 
 from core.cli.demo.sample import copy_sample
 from core.show.metrics.dashboard import build_dashboard
-from core.show.metrics.sections import Figure, build_figures
+from core.show.metrics.sections import build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
 from tests.tui.user import NOW, User, open_dashboard
-from tui.kit.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.record_table import fit_columns
 from tui.screens.metrics import (
     MetricsScreen,
@@ -57,15 +58,14 @@ def test_spans_share_one_scale() -> None:
     assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----|--------", "..--|--.........."]
 
 
-@pytest.mark.parametrize("width", [30, 66, 106, 180])
-@pytest.mark.parametrize("glyphs", [DRAWN, ASCII])
-@pytest.mark.parametrize("figure", EVERY)
-def test_nothing_is_larger_than_its_space(figure: Figure, glyphs: Glyphs, width: int) -> None:
-    drawn = [*tile(figure, width, 9, glyphs), *week_chart(figure, width, 12, glyphs, 0)]
-    assert len(tile(figure, width, 9, glyphs)) == 9
-    assert max(line.cell_length for line in drawn) <= width
-    if glyphs is ASCII and figure is not EVERY[0]:
-        assert all(line.plain.replace("…", "").replace("–", "").isascii() for line in drawn)
+def test_nothing_is_larger_than_its_space() -> None:
+    for figure, glyphs, width in product(EVERY, (DRAWN, ASCII), (30, 66, 106, 180)):
+        row = f"{figure.id}, {glyphs.name}, {width}"
+        drawn = [*tile(figure, width, 9, glyphs), *week_chart(figure, width, 12, glyphs, 0)]
+        assert len(tile(figure, width, 9, glyphs)) == 9, row
+        assert max(line.cell_length for line in drawn) <= width, row
+        if glyphs is ASCII and figure is not EVERY[0]:
+            assert all(line.plain.replace("…", "").replace("–", "").isascii() for line in drawn), row
 
 
 def test_a_year_of_weeks_keeps_the_newest_when_space_is_short() -> None:

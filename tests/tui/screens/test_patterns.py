@@ -60,24 +60,12 @@ async def test_the_list_narrows_with_every_key_and_escape_clears_the_filter(samp
         await user.press("enter")
         assert user.in_focus(user.table)
         await user.press("escape")
-        assert len(user.table.keys) == 40
-        await user.press("slash", "n", "u", "l", "l")
-        assert len(user.table.keys) < 40
-        await user.press("escape")
-        assert len(user.table.keys) == 40
-        assert user.in_focus(user.table)
-
-
-@pytest.mark.slow
-async def test_an_invalid_filter_and_an_empty_result_are_explained(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
+        assert len(user.table.keys) == 40 and user.in_focus(user.table)
         await user.filter("colour:red")
         await user.sees("unknown field 'colour'", "No matches. Esc clears the filter.")
         await user.filter("uses:>")
         await user.sees("needs a number")
         assert len(user.table.keys) == 40
-        await user.filter("state:bogus")
-        await user.sees("state: must be one of")
 
 
 @pytest.mark.slow
@@ -95,49 +83,30 @@ async def test_the_problem_of_a_filter_is_shown_whole_until_the_filter_is_valid(
 
 
 @pytest.mark.slow
-async def test_sorting_shows_the_first_of_the_new_order(sample: Path, home: Path) -> None:
+async def test_a_list_is_sorted_by_key_and_by_heading_and_the_order_is_saved(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await at_pattern(user, ESTABLISHED)
         orders = {user.table.keys[0]}
         for _ in range(7):
             await user.press("S")
-            assert user.table.cursor_key == ESTABLISHED
+            assert user.table.cursor_key == ESTABLISHED, "the cursor stays on its record"
             orders.add(user.table.keys[0])
         assert len(orders) > 3
         await user.press("S")
         await user.sees("by score")
-
-
-async def test_a_second_click_on_a_heading_reverses_the_order(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
         header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("used "), 0))
-        await user.sees("used ↓")
-        uses = [user.app.view.assessment(key).uses for key in user.table.keys]
-        assert uses == sorted(uses, reverse=True)
-        header = "".join(segment.text for segment in user.table.render_line(0))
-        await user.pilot.click(user.table, offset=(header.index("used "), 0))
-        await user.sees("used ↑")
-        assert [user.app.view.assessment(key).uses for key in user.table.keys] == sorted(uses)
-
-
-@pytest.mark.slow
-async def test_promoting_changes_the_row_the_file_and_the_offered_key(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, ESTABLISHED)
-        assert "estab" in user.row(ESTABLISHED)
-        assert "promote" in user.key_line()
-        await user.decides("p")
-        assert state_of(user, ESTABLISHED) is Maturity.PROVEN
-        assert "prov" in user.row(ESTABLISHED)
-        assert any("promoted" in toast and ESTABLISHED in toast for toast in user.toasts())
-        assert re.search(r"u undo:? promote", user.key_line())
-        file = ProjectPaths(sample).pattern_file("error")
-        assert '"state": "proven"' in json.dumps(json.loads(file.read_text()))
-        assert user.table.cursor_key != ESTABLISHED, "the row moved, the cursor kept its place"
-        user.place.go_to(ESTABLISHED)
-        await user.decides("p")
-        assert "already promoted" in user.toasts()[-1]
+        for arrow, is_descending in (("↓", True), ("↑", False)):
+            await user.pilot.click(user.table, offset=(header.index("used "), 0))
+            await user.sees(f"used {arrow}")
+            uses = [user.app.view.assessment(key).uses for key in user.table.keys]
+            assert uses == sorted(uses, reverse=is_descending)
+        order = list(user.table.keys)
+    app = make_app(sample, home, place="patterns")
+    app.user_state.load()
+    async with app.run_test(size=(120, 40)) as pilot:
+        again = User(app, pilot)
+        await again.until(lambda: app.progress is None, "the first load")
+        assert list(again.table.keys) == order
 
 
 @pytest.mark.slow
@@ -189,45 +158,35 @@ async def test_reset_note_undo_and_redo(sample: Path, home: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_key_that_cannot_act_gives_a_reason(sample: Path, home: Path) -> None:
+async def test_promoting_changes_the_row_and_the_file_and_is_refused_with_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, DEPRECATED)
-        for key, why in (
-            ("p", "reset it first"),
-            ("d", "It is already deprecated"),
-        ):
-            await user.press(key)
-            assert why in user.toasts()[-1]
-        await at_pattern(user, ESTABLISHED)
-        await user.press("r")
-        assert "It is not pinned" in user.toasts()[-1]
-        await user.filter("nothing-has-this-name")
-        for key, why in (
-            ("p", "no pattern under the cursor"),
-            ("enter", "The list is empty"),
-            ("y", "The list is empty"),
-        ):
-            await user.press(key)
-            assert why in user.toasts()[-1]
-
-
-@pytest.mark.slow
-async def test_a_pattern_deprecated_by_rule_can_be_reset_then_promoted(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
         view = user.app.view
         ruled = next(
             key for key in view.snapshot.patterns
             if view.assessment(key).state is Maturity.DEPRECATED and view.assessment(key).pin is None
         )  # fmt: skip
+        await at_pattern(user, ESTABLISHED)
+        assert "estab" in user.row(ESTABLISHED) and "promote" in user.key_line()
+        await user.press("r")
+        assert "It is not pinned" in user.toasts()[-1]
+        await user.decides("p")
+        assert state_of(user, ESTABLISHED) is Maturity.PROVEN
+        assert "prov" in user.row(ESTABLISHED)
+        assert any("promoted" in toast and ESTABLISHED in toast for toast in user.toasts())
+        assert re.search(r"u undo:? promote", user.key_line())
+        file = ProjectPaths(sample).pattern_file("error")
+        assert '"state": "proven"' in json.dumps(json.loads(file.read_text()))
+        assert user.table.cursor_key != ESTABLISHED, "the row moved, the cursor kept its place"
         await at_pattern(user, ruled)
         await user.press("p")
         assert "reset it first" in user.toasts()[-1]
         await user.decides("r")
-        assert "It is not pinned" not in user.toasts()[-1]
-        await user.press("r")
-        assert "It is not pinned" in user.toasts()[-1]
         await user.decides("p")
         assert state_of(user, ruled) is Maturity.PROVEN
+        await user.filter("nothing-has-this-name")
+        for key, why in (("p", "no pattern under the cursor"), ("enter", "The list is empty")):
+            await user.press(key)
+            assert why in user.toasts()[-1]
 
 
 @pytest.mark.slow
@@ -250,21 +209,13 @@ async def test_many_selected_patterns_are_decided_together(sample: Path, home: P
         assert user.table.marked == frozenset()
         await user.decides("u")
         assert {state_of(user, key) for key in keys[:2]} == {Maturity.ESTABLISHED}
-
-
-@pytest.mark.slow
-async def test_refused_patterns_of_a_bulk_decision_are_reported_and_the_others_decided(
-    sample: Path, home: Path
-) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, DEPRECATED)
-        user.table.toggle_mark([DEPRECATED, ESTABLISHED])
+        await user.filter("")
+        user.table.toggle_mark([DEPRECATED, keys[0]])
         await user.press("p")
         await user.decides("enter")
-        assert state_of(user, ESTABLISHED) is Maturity.PROVEN
-        assert state_of(user, DEPRECATED) is Maturity.DEPRECATED
+        assert (state_of(user, keys[0]), state_of(user, DEPRECATED)) == (Maturity.PROVEN, Maturity.DEPRECATED)
         assert any("promoted 1 of 2 patterns" in toast for toast in user.toasts())
-        assert any(DEPRECATED in toast for toast in user.toasts())
+        assert any(DEPRECATED in toast for toast in user.toasts()), "the refused one"
 
 
 async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
@@ -294,36 +245,31 @@ async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sam
 
 
 @pytest.mark.slow
-async def test_keys_in_the_open_details_scroll_them_and_decide_about_their_pattern(sample: Path, home: Path) -> None:
+async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
+    key = "pat-error-null-check-015"
     async with open_dashboard(sample, home, place="patterns", size=(80, 24)) as user:
-        await user.filter("id:pat-error-null-check-015")
+        await user.filter(f"id:{key}")
+        await user.press("y")
+        assert user.app.clipboard == key and "Copied" in user.toasts()[-1]
         await user.press("enter", "down", "down")
         pane = user.place.query_one(TextPane)
-        assert pane.scroll_y > 0 and user.table.cursor_key == "pat-error-null-check-015"
+        assert pane.scroll_y > 0 and user.table.cursor_key == key
         assert user.place.reason_against("open") is not None, "enter does nothing there, so it is not among the keys"
+        await user.press("y")
+        assert "success rate" in user.app.clipboard
         await user.decides("p")
-        assert "pat-error-null-check-015" in user.app.view.snapshot.curation.pins
+        assert key in user.app.view.snapshot.curation.pins
         assert not user.shows_list()
-
-
-@pytest.mark.slow
-async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await user.filter("type:error")
-        first = user.table.cursor_key
-        await user.press("enter")
-        assert not user.shows_list()
-        await user.press("j", "k", "escape")
-        assert user.shows_list()
-        assert user.in_focus(user.table)
-        assert user.table.cursor_key == first
+        await user.press("escape")
+        assert user.shows_list() and user.in_focus(user.table) and user.table.cursor_key == key
         await user.press("tab")
         assert not user.in_focus(user.table)
         await user.press("escape")
-        assert user.in_focus(user.table)
-        assert user.place.query_one(FilterLine).text == "type:error"
+        assert user.in_focus(user.table) and user.place.query_one(FilterLine).text
         await user.press("escape")
         assert user.place.query_one(FilterLine).text == ""
+        await user.press("i")
+        await user.until(lambda: user.place.place == "context", "Context in front")
 
 
 @pytest.mark.slow
@@ -338,15 +284,6 @@ async def test_n_goes_from_question_to_question(sample: Path, home: Path) -> Non
         assert set(seen) == waiting
         await user.press("N")
         assert user.table.cursor_key == seen[-2]
-
-
-@pytest.mark.slow
-async def test_i_shows_the_pattern_in_a_context(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, "pat-error-type-mismatch-003")
-        await user.press("i")
-        await user.until(lambda: user.place.place == "context", "Context in front")
-        await user.sees("## Cross-Loop Learning Context", "pat-error-type-mismatch-003")
 
 
 @pytest.mark.slow
@@ -368,30 +305,6 @@ async def test_vim_keys_move_and_select_all_selects_the_filtered_rows(sample: Pa
         assert user.table.marked == shown
         await user.press("asterisk")
         assert user.table.marked == frozenset()
-
-
-async def test_the_id_or_the_text_is_copied(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, ESTABLISHED)
-        await user.press("y")
-        assert user.app.clipboard == ESTABLISHED
-        assert "Copied" in user.toasts()[-1]
-        await user.press("enter", "y")
-        assert "success rate" in user.app.clipboard
-
-
-@pytest.mark.slow
-async def test_the_order_is_saved_between_runs(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await user.press("S", "S")
-        order = list(user.table.keys)
-    app = make_app(sample, home)
-    app.user_state.load()
-    async with app.run_test(size=(120, 40)) as pilot:
-        restorer = User(app, pilot)
-        await restorer.until(lambda: app.progress is None, "the first load")
-        await restorer.go("patterns")
-        assert list(restorer.table.keys) == order
 
 
 @pytest.mark.slow
@@ -463,20 +376,6 @@ async def test_the_cursor_keeps_its_position_after_a_decision(sample: Path, home
         )
         await user.until(lambda: user.table.keys[0] != before[0], "what ben decided")
         assert user.table.cursor_key == key, "what others decide moves the row, not the cursor off its record"
-
-
-@pytest.mark.slow
-async def test_the_cursor_keeps_its_record_after_sorting(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        user.table.cursor = 7
-        await user.settled()
-        key = user.table.cursor_key
-        await user.press("S")
-        assert user.table.cursor_key == key and user.table.cursor != 7
-        header = user.table.region
-        await user.pilot.click(user.table, offset=(4, 0))
-        await user.settled()
-        assert user.table.cursor_key == key and header == user.table.region
 
 
 async def test_a_pin_shows_no_decay_and_a_decision_shows_its_author(sample: Path, home: Path) -> None:

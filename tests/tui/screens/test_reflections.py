@@ -1,21 +1,38 @@
+"""Recurring learnings as cells and paragraphs."""
+
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.tui.user import copy_tree, open_dashboard
+from core.questions.extraction.learnings import KNOWN, Cluster
+from core.records.reflections import Reflection
+from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
+from tests.factories import cluster_reflections
+from tests.tui.user import NOW, copy_tree, open_dashboard
+from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import PreviewDialog
+from tui.screens.document import document_lines, draw_cells
 
 
-async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="reflections") as user:
+@pytest.mark.slow
+async def test_reflections_are_filtered_sorted_read_and_lead_to_their_loop(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, place="loops") as user:
+        await user.filter("status:nothing-like-this")
+        await user.go("reflections")
         everything = len(user.table.keys)
-        assert everything == len(user.app.view.snapshot.reflections) > 10
-        await user.filter("kind:error")
         reflections = user.app.view.snapshot.reflections
+        assert everything == len(reflections) > 10
+        for _ in range(4):
+            reflection = reflections[user.table.cursor_key or ""]
+            text = user.place.query_one(TextPane).plain
+            assert reflection.text.split("\n")[0][:40] in text and reflection.file in text
+            await user.press("j")
+        await user.filter("kind:error")
         assert 0 < len(user.table.keys) < everything
         assert {reflections[key].kind for key in user.table.keys} == {"error_analysis"}
         await user.press("escape")
@@ -23,28 +40,7 @@ async def test_reflections_are_filtered_and_sorted(sample: Path, home: Path) -> 
         await user.press("S")
         kinds = [reflections[key].kind for key in user.table.keys]
         assert kinds == sorted(kinds)
-
-
-@pytest.mark.slow
-async def test_the_whole_reflection_is_shown_below(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="reflections") as user:
-        for _ in range(8):
-            key = user.table.cursor_key
-            assert key is not None
-            reflection = user.app.view.snapshot.reflections[key]
-            text = user.place.query_one(TextPane).plain
-            assert reflection.text.split("\n")[0][:40] in text
-            assert reflection.file in text
-            await user.press("j")
-
-
-@pytest.mark.slow
-async def test_enter_opens_the_loop(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="loops") as user:
-        await user.filter("status:nothing-like-this")
-        await user.go("reflections")
         await user.filter("loop:ralph")
-        reflections = user.app.view.snapshot.reflections
         loop = reflections[user.table.cursor_key or ""].loop_id
         await user.press("enter")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
@@ -145,30 +141,20 @@ async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sampl
         assert user.app.user_state.get_here("reflections-grouped") == ""
 
 
-async def test_a_draft_is_labelled_as_a_draft(sample: Path, home: Path) -> None:
-    draft = {
-        "attempt_id": 9,
-        "learning": "The approach carried at once.",
-        "draft": True,
-        "timestamp": "2026-11-21T20:59:00Z",
-    }
+async def test_drafts_are_labelled_and_those_that_only_count_actions_are_not_listed(sample: Path, home: Path) -> None:
+    drafts = (
+        {"attempt_id": 9, "learning": "The approach carried at once.", "timestamp": "2026-11-21T20:59:00Z"},
+        {"attempt_id": 99, "observation": "It took 3 actions, of which 1 failed."},
+    )
     with (sample / ".aiwg/ralph/tasks/task-001/reflections.jsonl").open("a") as file:
-        file.write(json.dumps(draft) + "\n")
-    async with open_dashboard(sample, home, place="reflections") as user:
-        key = next(key for key, one in user.app.view.snapshot.reflections.items() if one.draft and one.attempt == 9)
-        user.place.go_to(key)
-        await user.sees("draft  The approach carried", "draft, not reviewed yet")
-
-
-async def test_drafts_that_only_count_actions_are_not_listed(sample: Path, home: Path) -> None:
-    file = sample / ".aiwg/ralph/tasks/task-001/reflections.jsonl"
-    draft = {"attempt_id": 99, "observation": "It took 3 actions, of which 1 failed.", "draft": True}
-    file.write_text(file.read_text() + json.dumps(draft) + "\n")
+        file.write("".join(f"{json.dumps(draft | {'draft': True})}\n" for draft in drafts))
     async with open_dashboard(sample, home, place="reflections") as user:
         reflections = user.app.view.snapshot.reflections
         counting = {key for key, one in reflections.items() if not one.has_learning}
         assert counting and counting.isdisjoint(user.table.keys)
         assert len(user.table.keys) == len(reflections) - len(counting)
+        user.place.go_to(next(key for key, one in reflections.items() if one.draft and one.attempt == 9))
+        await user.sees("draft  The approach carried", "draft, not reviewed yet")
 
 
 async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: Path, home: Path) -> None:
@@ -181,3 +167,63 @@ async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: P
         await user.settled()
         await user.until(lambda: user.place.place == "patterns", "Patterns in front")
         assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
+
+
+WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"
+
+
+def cluster(learning: str, count: int) -> Cluster:
+    """A learning that this number of loops with hostile names reported."""
+    reflections = [
+        Reflection(
+            id=f"r{n}", shape="state", file="f", loop_id=f"loop-{n}{WILD}", iteration=n, learning=learning, kind=WILD,
+            at=NOW - timedelta(hours=n),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+    (found,) = cluster_reflections(reflections, {})
+    return found
+
+
+def test_a_hostile_learning_is_shown_as_plain_text() -> None:
+    found = cluster(WILD, 3)
+    drawn = [
+        *draw_cells(cluster_cells(found, folded=True, unfit=WILD), NOW, DRAWN).values(),
+        *document_lines(cluster_blocks(found, WILD), NOW, DRAWN),
+    ]
+    drawn += draw_cells(reflection_cells(found.central, below=True), NOW, DRAWN).values()
+    text = "".join(content.plain for content in drawn)
+    assert "lock first" in text
+    assert not any(char in text for char in "\x1b\x07\u202e\ud800")
+
+
+def test_a_learning_names_its_pattern_and_counts_only_loops() -> None:
+    reflections = [Reflection(id=n, shape="s", file="f", task_id=n, learning="Lock the carts in order") for n in "ab"]
+    (found,) = cluster_reflections(reflections, {"a": "loop-a"})
+    row = draw_cells(cluster_cells(found, folded=True, unfit=f"{KNOWN}pat-x"), NOW, ASCII)["text"].plain
+    assert "has a pattern  Lock" in row and "no pattern" not in row
+    lines = [line.plain for line in document_lines(cluster_blocks(found, f"{KNOWN}pat-x"), NOW, DRAWN)]
+    assert lines[1].startswith("2 reflections from 1 loop and 1 task; first")
+    assert lines[2] == "Has a pattern: pat-x"
+
+
+def test_a_learning_is_found_again_after_an_older_reflection_joins_it() -> None:
+    reflections = [
+        Reflection(id=n, shape="s", file="f", loop_id=n, learning="Lock the carts in order", at=NOW - timedelta(days=d))
+        for n, d in (("a", 1), ("b", 2), ("c", 3))
+    ]
+    before, after = (
+        {found.id: found for found in cluster_reflections(some, {})} for some in (reflections[:2], reflections)
+    )
+    assert renamed_clusters(before, after) == dict(zip(before, after, strict=True))
+    assert renamed_clusters(after, after) == {} and renamed_clusters(before, {}) == {}
+
+
+def test_a_learning_shows_its_count_and_its_reflections() -> None:
+    found = cluster("Lock the carts in the order of their ids", 250)
+    folded, open_ = (draw_cells(cluster_cells(found, folded=folded, unfit=""), NOW, ASCII) for folded in (True, False))
+    assert (folded["text"].plain[0], open_["text"].plain[0]) == (ASCII.folded, ASCII.unfolded)
+    assert folded["loops"].plain == "250" and "Lock the carts" in folded["text"].plain
+    lines = [line.plain for line in document_lines(cluster_blocks(found, ""), NOW, DRAWN)]
+    assert lines[1].startswith("250 reflections from 250 loops")
+    assert lines[-1] == "and 50 more reflections" and len(lines) < 215

@@ -1,13 +1,22 @@
-"""Rows of Review: many questions of one kind, of which the best are asked when the user reads the row."""
+"""Rows of questions, and previews of answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from core.decisions.commands import Promote
 from core.index.review_items import FURTHER, OFFER, ReviewItem
+from core.project.forecast import ContextChange, Forecast, PatternRank
+from core.questions.answer import Answer
+from core.questions.context_recipients import LOOP, PAUSED, TASK
 from core.records.decisions import Verb
+from core.retrieval.rendering import INTRODUCTION, TITLE
 from tests.tui.screens.review_steps import desk, flat, front
 from tests.tui.user import User, open_dashboard
+from tui.kit.glyphs import ASCII
+from tui.screens.review_preview import Outlook, answer_rows, diff_lines, group_same_changes, preview_lines
 
 
 def row_of(user: User) -> ReviewItem:
@@ -82,3 +91,74 @@ async def test_a_row_that_is_put_off_is_not_shown_again(sample: Path, home: Path
         await user.decides("x")
         assert [item for item in user.app.view.agenda if item.kind == FURTHER] == []
         assert set(inside) <= {item.subject for item in user.app.view.queue if item.kind == OFFER}
+
+
+COMMAND = Promote("pat-error-null-001")
+ANSWER = Answer(action="accept", label="invert", effect="a warning takes its place", command=COMMAND)
+
+
+def changes(kind: str, count: int, after: str = "two\n") -> tuple[ContextChange, ...]:
+    return tuple(ContextChange(kind, f"{kind}-{n}", f"Task {n}", "one\n", after, (1, 1)) for n in range(count))
+
+
+def shown(found: Forecast) -> list[str]:
+    return [line.plain.rstrip() for line in preview_lines("yes", ANSWER, Outlook(0, found), COMMAND.pattern_id, ASCII)]
+
+
+def test_a_row_counts_the_prompts_that_change() -> None:
+    found = Forecast(loops=2, paused=1, tasks=9, changed=(*changes(LOOP, 1), *changes(PAUSED, 1), *changes(TASK, 2)))
+    nothing = Forecast(loops=2, paused=1, tasks=9)
+    yes, no = answer_rows([("a", "yes", ANSWER), ("x", "no", ANSWER)], [Outlook(0, found), Outlook(0, nothing)], 160)
+    assert yes.plain.endswith("4 of 12 prompts change")
+    assert no.plain.endswith("none of 12 prompts changes")
+
+
+def test_counts_stay_in_place_while_forecasts_arrive() -> None:
+    rows = [("a", "yes", ANSWER), ("x", "no", ANSWER)]
+    found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
+    starts = {answer_rows(rows, outlooks, 80)[0].plain.find(text, 30) for outlooks, text in (
+        ([None, None], "…"), ([found, None], "3 of 23"), ([found, found], "3 of 23")
+    )}  # fmt: skip
+    assert len(starts) == 1
+
+
+@pytest.mark.parametrize("width", [44, 60])
+def test_a_narrow_row_shortens_the_effect_and_keeps_the_count(width: int) -> None:
+    found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
+    answer = Answer(action="accept", label="merge", effect="x" * 100, command=COMMAND)
+    (row,) = answer_rows([("a", "yes", answer)], [found], width)
+    assert row.cell_length <= width and row.plain.endswith("…  3 of 23 prompts change")
+
+
+def test_a_preview_starts_with_the_first_changed_line_and_names_what_changes_alike() -> None:
+    after = f"{TITLE}\n\n{INTRODUCTION}\n\n### Success Patterns\n\n1. **Use a clock**\n"
+    changed = tuple(ContextChange(LOOP, f"ralph-{n}", f"Task {n}", "", after, (1, 1)) for n in range(5))
+    lines = shown(Forecast(loops=5, paused=0, tasks=0, changed=changed))
+    assert lines[0].startswith("Yes changes the prompts of running session “Task 0”")
+    assert lines[0].endswith("and 2 more sessions:")
+    assert lines[1:] == ["  + ### Success Patterns", "  +", "  + 1. **Use a clock**"]
+
+
+def test_the_state_and_the_rank_of_the_pattern_are_shown() -> None:
+    before, after = (PatternRank(1, rank) for rank in (34, 35))
+    id = COMMAND.pattern_id
+    found = Forecast(loops=4, tasks=19, places=((id, before, after),), turned=((id, "candidate", "proven"),))
+    assert shown(found) == ["state  o candidate -> * proven   rank 34 -> 35"]
+
+
+def test_an_answer_that_changes_nothing_needs_no_line() -> None:
+    assert shown(Forecast(loops=2, paused=1, tasks=3)) == []
+
+
+def test_a_diff_shows_only_what_differs() -> None:
+    before, after = "a\nb\nc\nd\ne\nf", "a\nb\nX\nd\ne\nf"
+    assert [line.plain for line in diff_lines(before, after)] == ["- c", "+ X"]
+    assert diff_lines(before, before) == []
+
+
+def test_equal_context_changes_are_listed_once() -> None:
+    changed = [
+        ContextChange("loop", id, f"task {id}", f"head {id}\nold", f"head {id}\n{new}", (1, 1))
+        for id, new in (("a", "new"), ("b", "other"), ("c", "new"))
+    ]
+    assert [[change.id for change in group] for group in group_same_changes(changed)] == [["a", "c"], ["b"]]

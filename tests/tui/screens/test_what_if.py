@@ -1,21 +1,33 @@
+"""What-if and Compare, and the editor of settings."""
+
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from textual.widgets import Static
 
 from core.base.errors import BadInput
-from core.base.settings import Settings, with_threshold
+from core.base.formatting import LAST_VISIT
+from core.base.settings import InjectionSettings, Settings, with_threshold
 from core.decisions.commands import Note, Promote
 from core.learning import threshold_replay
 from core.learning.threshold_replay import History, Replay, what_if
+from core.project.as_of import build_past_state
 from core.records.patterns import Maturity
+from core.records.times import iso
+from core.show.comparison import Counts, compare_states
 from tests.core.show.test_comparison import replay
-from tests.tui.user import User, open_dashboard
+from tests.tui.user import NOW, User, open_dashboard
+from tui.kit.glyphs import ASCII, DRAWN
+from tui.kit.user_state import UserState
 from tui.kit.value_field import ValueField
+from tui.screens.compare import CompareScreen
 from tui.screens.help import Help
+from tui.screens.history_query import count_lines
+from tui.screens.knobs import KNOBS as CONTEXT_KNOBS
 from tui.screens.patterns import PatternsScreen
 from tui.screens.what_if import KNOBS, WhatIfScreen, default_note, headline, nothing_turned, replay_size
 
@@ -51,27 +63,11 @@ def turned(replay: Replay) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["patterns", "review"])
-async def test_the_what_if_screen_opens_with_the_current_thresholds_and_esc_closes_it(
-    sample: Path, home: Path, place: str
-) -> None:
-    async with open_dashboard(sample, home, place=place) as user:
-        await open_what_if(user, place)
-        await user.sees(
-            "Rules only, without pins. Nothing is written.",
-            "These are the current thresholds",
-            "Change a threshold",
-        )
-        assert field(user, HALF_LIFE).text == "90"
-        assert field(user, HALF_LIFE).has_focus_within
-        await user.press("escape")
-        assert user.place.place == place
-
-
-@pytest.mark.slow
 async def test_another_half_life_lists_the_patterns_that_change(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await open_what_if(user)
+        await user.sees("Rules only, without pins. Nothing is written.", "These are the current thresholds")
+        assert field(user, HALF_LIFE).text == "90" and field(user, HALF_LIFE).has_focus_within
         await user.type("7")
         await user.settled()
         answer = expected(user, maturity__half_life_days="7")
@@ -84,10 +80,12 @@ async def test_another_half_life_lists_the_patterns_that_change(sample: Path, ho
         assert user.table.cursor == 0
         assert field(user, HALF_LIFE).has_class("-changed")
         assert not field(user, "maturity.min_feedback").has_class("-changed")
+        await user.press("escape")
+        assert user.place.place == "patterns"
 
 
 @pytest.mark.slow
-async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, home: Path) -> None:
+async def test_keys_step_and_restore_values_and_move_from_field_to_field(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.press("left", "left", "left", "right")
@@ -108,6 +106,18 @@ async def test_keys_step_the_value_and_move_from_field_to_field(sample: Path, ho
         )
         assert shown(user) == turned(answer)
         assert place.settings.learning.neutral_counts_as == "failure"
+        await user.press("down", "r")
+        assert (field(user, "maturity.min_feedback").text, field(user, HALF_LIFE).text) == ("3", "80")
+        await user.press("9", "ctrl+u")
+        assert place.settings.maturity.min_feedback == 3
+        await user.press("up")
+        assert field(user, "maturity.min_feedback").text == "3", "an empty field is today's value"
+        await user.press("R")
+        await user.settled()
+        assert [found.name for found in place.query(ValueField) if found.has_class("-changed")] == []
+        assert place.settings == user.app.view.settings
+        await user.sees("These are the current thresholds")
+        assert shown(user) == set()
 
 
 @pytest.mark.slow
@@ -131,35 +141,6 @@ async def test_an_invalid_value_is_explained_and_the_last_result_stays(sample: P
         await user.sees("must be a number of days above 0", "The value marked ! is invalid; the current one is used.")
         await user.press("r")
         await user.sees("These are the current thresholds. Change one.")
-
-
-@pytest.mark.slow
-async def test_below_80_cells_the_thresholds_are_in_one_column(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(79, 30), place="patterns") as user:
-        place = await open_what_if(user)
-        assert len({found.region.x for found in place.query(ValueField)}) == 1
-        await user.pilot.resize_terminal(80, 30)
-        await user.until(lambda: len({found.region.x for found in place.query(ValueField)}) == 2, "two columns")
-
-
-@pytest.mark.slow
-async def test_one_key_restores_one_threshold_or_all(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        place = await open_what_if(user)
-        await user.press("7", "down", "9", "down", "9")
-        await user.press("r")
-        assert field(user, "maturity.min_helpful").text == "5"
-        assert field(user, HALF_LIFE).text == "7"
-        await user.press("ctrl+u")
-        assert place.settings.maturity.min_helpful == 5
-        await user.press("up")
-        assert field(user, "maturity.min_helpful").text == "5", "an empty field is today's value"
-        await user.press("R")
-        await user.settled()
-        assert [found.name for found in place.query(ValueField) if found.has_class("-changed")] == []
-        assert place.settings == user.app.view.settings
-        await user.sees("These are the current thresholds")
-        assert shown(user) == set()
 
 
 @pytest.mark.slow
@@ -215,14 +196,6 @@ async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path)
         await user.settled()
         assert shown(user) == turned(expected(user, maturity__half_life_days="7"))
         assert field(user, HALF_LIFE).text == "7"
-
-
-@pytest.mark.slow
-async def test_a_pin_set_meanwhile_is_shown_in_the_list(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(140, 40), place="patterns") as user:
-        await open_what_if(user)
-        await user.press("7")
-        await user.settled()
         user.app.decide(Promote("pat-error-jwt-expired-006"))
         await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("pinned") == 1, "the pin")
 
@@ -267,51 +240,43 @@ async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Pat
         await user.settled()
         assert "No decisions on this screen" in user.toasts()[-1]
         assert {path: path.read_bytes() for path in sample.rglob("*") if path.is_file()} == files
-
-
-@pytest.mark.slow
-async def test_help_lists_its_keys_and_number_keys_on_the_list_go_to_screens(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await open_what_if(user)
         await user.press("question_mark")
         assert isinstance(user.app.screen, Help)
         await user.sees("Increase the value", "What-if", "→          step_up")
         await user.press("escape", "tab", "4")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
-        await user.go("patterns")
-        assert isinstance(user.place, PatternsScreen)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(40, 12), (117, 30)], ids=str)
-async def test_every_field_can_be_reached_on_a_small_terminal(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size, place="patterns") as user:
-        await open_what_if(user)
-        for found in user.place.query(ValueField):
-            assert found.has_focus_within
-            assert user.app.screen.find_widget(found.query_one("Input")).visible_region
-            await user.press("down")
-            await user.pilot.pause()
+async def test_every_field_can_be_reached_on_small_terminals(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(40, 12), place="patterns") as user:
+        place = await open_what_if(user)
+        for size, columns in (((40, 12), 1), ((79, 30), 1), ((80, 30), 2)):
+            await user.pilot.resize_terminal(*size)
+            await user.press("home")
+            await user.until(
+                lambda count=columns: len({found.region.x for found in place.query(ValueField)}) == count,  # type: ignore[misc]
+                f"{columns} columns in {size}",
+            )
+            for found in place.query(ValueField):
+                assert found.has_focus_within
+                assert user.app.screen.find_widget(found.query_one("Input")).visible_region
+                await user.press("down")
 
 
 TODAY = Settings()
 
 
-@pytest.mark.parametrize("name", KNOBS)
-def test_a_field_starts_with_the_current_value(name: str) -> None:
-    knob = KNOBS[name]
-    assert knob.try_value(TODAY, knob.text(TODAY), TODAY) == TODAY
-    assert knob.text(TODAY) in default_note(knob).plain
-    assert len(knob.setting.label) <= 16, "has to fit into half of 80 cells"
-
-
-@pytest.mark.parametrize("name", KNOBS)
-@pytest.mark.parametrize("steps", [1, -1])
-def test_every_step_leads_to_a_value(name: str, steps: int) -> None:
-    knob, settings = KNOBS[name], TODAY
-    for _ in range(200):
-        settings = knob.try_value(settings, knob.stepped(settings, steps), TODAY)
-    assert settings.learning.half_life_days == TODAY.learning.half_life_days
+def test_a_field_starts_with_the_current_value_and_every_step_leads_to_a_value() -> None:
+    for name, knob in KNOBS.items():
+        assert knob.try_value(TODAY, knob.text(TODAY), TODAY) == TODAY, name
+        assert knob.text(TODAY) in default_note(knob).plain, name
+        assert len(knob.setting.label) <= 16, "has to fit into half of 80 cells"
+        for steps in (1, -1):
+            settings = TODAY
+            for _ in range(200):
+                settings = knob.try_value(settings, knob.stepped(settings, steps), TODAY)
+            assert settings.learning.half_life_days == TODAY.learning.half_life_days, name
 
 
 @pytest.mark.parametrize(
@@ -365,3 +330,138 @@ def test_the_headline_is_empty_before_any_trial() -> None:
     assert "is invalid" in headline(replay(), as_today=True, faulty=True).plain
     assert replay_size(replay()).plain == "1,240 results replayed"
     assert nothing_turned(as_today=True).plain != nothing_turned(as_today=False).plain
+
+
+PROJECT = Settings()
+
+
+def test_values_of_a_context_can_be_reset_and_every_step_changes_them() -> None:
+    for name, knob in CONTEXT_KNOBS.items():
+        assert knob.try_value(PROJECT, knob.text(PROJECT), PROJECT) == PROJECT, name
+        assert len(knob.setting.label) <= 9, "has to fit into a third of 80 cells"
+        for steps in (1, -1):
+            settings = knob.try_value(PROJECT, knob.stepped(PROJECT, steps), PROJECT)
+            assert settings != PROJECT, name
+            for _ in range(30):
+                settings = knob.try_value(settings, knob.stepped(settings, steps), PROJECT)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("top_k_patterns", "0", "patterns must be from 1 to 10"),
+        ("top_k_patterns", "2.5", "patterns must be a whole number"),
+        ("min_success_rate", "120%", "min rate must be a number from 0 to 1"),
+        ("max_tokens", "99", "tokens must be from 100 to 100000"),
+        ("order", "1", "order must be score or lower"),
+        ("include_anti_patterns", "", "anti must be on or off"),
+    ],
+)
+def test_an_invalid_value_is_refused_with_the_reason(name: str, text: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=f"^{reason}"):
+        CONTEXT_KNOBS[name].try_value(PROJECT, text, PROJECT)
+
+
+def test_a_setting_between_two_steps_is_kept() -> None:
+    odd = Settings(injection=InjectionSettings(top_k_patterns=0, max_tokens=7))
+    for name in ("top_k_patterns", "max_tokens"):
+        assert CONTEXT_KNOBS[name].try_value(odd, CONTEXT_KNOBS[name].text(odd), odd) == odd
+
+
+VISITED = NOW - timedelta(days=9, hours=3)
+
+
+async def open_compare(user: User) -> CompareScreen:
+    await user.press("L", "H")
+    await user.until(lambda: isinstance(user.place, CompareScreen) and bool(user.table.keys), "what changed")
+    await user.settled()
+    assert isinstance(user.place, CompareScreen)
+    return user.place
+
+
+@pytest.mark.slow
+async def test_lists_changes_since_the_last_visit_and_opens_their_records(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(100, 24)) as user:
+        user.app.last_visit = VISITED
+        await user.go("patterns")
+        await open_compare(user)
+        expected = compare_states(build_past_state(user.app.view, VISITED), user.app.view)
+        first = expected.patterns[0]
+        assert (field(user, "since").text, field(user, "until").text) == ("last visit", "now")
+        assert user.table.keys[0] == f"pattern {first.pattern_id}"
+        assert len(user.table.keys) == sum(
+            map(len, (expected.patterns, expected.decisions, expected.loops, expected.questions))
+        )
+        await user.sees("Read-only", first.because, f"{expected.helped} uses worked", "decided by imre")
+        await user.press("enter", "enter")
+        await user.settled()
+        assert isinstance(user.place, PatternsScreen)
+        assert user.table.cursor_key == first.pattern_id
+    saved = UserState(home / "state.json", "project")
+    saved.load()
+    assert saved.visit(LAST_VISIT) == iso(NOW)
+
+
+async def test_an_open_or_killed_dashboard_counts_as_a_visit(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        assert user.app.last_visit is None, "the first session is not its own previous visit"
+        saved = UserState(home / "state.json", "project")
+        saved.load()
+        assert saved.begin_visit(NOW + timedelta(hours=1)) == NOW
+
+
+@pytest.mark.slow
+async def test_days_can_be_stepped_or_typed_and_invalid_days_are_reported(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        place = await open_compare(user)
+        assert field(user, "since").text == "2026-11-14"
+        assert "first visit" in (place.why_not("last_visit") or "")
+        await user.press("left", "left")
+        assert field(user, "since").text == "2026-11-12"
+        two_days_earlier = datetime(2026, 11, 12, tzinfo=UTC)
+        await user.until(lambda: place._found is not None and place._found.since == two_days_earlier, "2026-11-12")
+        await user.type("99")
+        await user.sees("Use 2026-11-15")
+        await user.press("ctrl+u")
+        await user.type("3d")
+        await user.until(lambda: place._found is not None and place._found.since == NOW - timedelta(days=3), "3 days")
+        await user.press("tab", "left")
+        assert field(user, "until").text == "2026-11-20"
+        await user.until(lambda: place._found is not None and place._found.until < NOW, "another end")
+        await user.press("left", "left", "left")
+        await user.sees("must be before the other moment")
+        await user.press("H")
+        assert user.place.place == "log"
+
+
+def counts(*numbers: int) -> Counts:
+    return dict(zip(Maturity, numbers, strict=True))
+
+
+BEFORE, AFTER = counts(11, 12, 10, 7), counts(14, 12, 7, 7)
+NONE, LARGE, MOVED = counts(0, 0, 0, 0), counts(100_000, 0, 0, 0), counts(0, 100_000, 0, 0)
+
+
+def test_counts_before_and_after_have_glyph_word_and_number() -> None:
+    lines = count_lines(BEFORE, AFTER, 60, DRAWN, short=False).plain.splitlines()
+    assert [line.split("▮")[0].strip() for line in lines] == [
+        "○ candidate   11 → 14 +3",
+        "◐ established 12 → 12",
+        "● proven      10 →  7 -3",
+        "⊘ deprecated   7 →  7",
+    ]
+    assert [(line.count("▮"), line.count("▯")) for line in lines] == [(33, 0), (28, 0), (16, 8), (16, 0)]
+    assert max(len(line) for line in lines) == 60
+    short = count_lines(BEFORE, AFTER, 78, ASCII, short=True).plain.splitlines()
+    assert [line.split() for line in short] == [
+        ["o", "candidate", "11", "->", "14", "+3", "+", "established", "12", "->", "12"],
+        ["*", "proven", "10", "->", "7", "-3", "x", "deprecated", "7", "->", "7"],
+    ]
+
+
+def test_counts_of_any_size_are_aligned() -> None:
+    lines = count_lines(LARGE, MOVED, 60, DRAWN, short=False).plain.splitlines()
+    assert len({line.index("→") for line in lines}) == 1
+    assert "100,000 →       0 -100,000" in lines[0]
+    assert count_lines(NONE, NONE, 60, DRAWN, short=False)
+    assert "▮" not in count_lines(LARGE, MOVED, 10, DRAWN, short=False).plain
