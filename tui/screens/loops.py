@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from textual import on
 from textual.content import Content
 
