@@ -1,3 +1,3 @@
 """The headless core of ralphdeck: reading, scoring, curation and injection."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
