@@ -87,7 +87,7 @@ DETAILS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "id",
         ("loop show", "loop score --errors --all", "loop inject --no-record", "loop inject --deliver"),
     ),
-    "task list": ("tasks", "id", ("task show", "task show --replay", "task list --similar")),
+    "task list": ("tasks", "id", ("task show", "task show --replay", "task list --similar=")),
     "debug list": ("sessions", "id", ("debug show",)),
     "lesson": ("lessons", "id", ("lesson",)),
 }
@@ -161,7 +161,8 @@ class Session:
         step = max(1, len(records) // MOST_DETAILS)
         for record in records[::step][:MOST_DETAILS]:
             for detail in details:
-                self.print_one(detail, "--", record[id_key])
+                name, _, option = detail.rpartition(" ") if detail.endswith("=") else (detail, "", "")
+                self.print_one(name, *((f"{option}{record[id_key]}",) if option else ("--", record[id_key])))
 
     def print_one(self, command: str, *arguments: str) -> Any:
         """Run one command and print its line; returns the JSON that it printed, or its text."""
