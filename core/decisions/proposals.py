@@ -108,7 +108,8 @@ def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, n
         subject = _Subject(Verb.UNDO, chosen, {})
     else:
         subject = _find_subject(command, values, state)
-    shown = f"{VERBS[subject.verb].word} {_name(subject.ids)}"
+    about = shorten_id(subject.ids[0]) if len(subject.ids) == 1 else f"{len(subject.ids):,} records"
+    shown = f"{VERBS[subject.verb].word} {about}"
     waiting = ledger.state().proposed
     wanted = _without_reasons(values)
     if any(_without_reasons(one.command) == wanted and one.texts == subject.texts for one in waiting):
@@ -190,7 +191,3 @@ def _without_reasons(values: dict[str, Any]) -> dict[str, Any]:
     inner = values.get("commands")
     kept = {name: value for name, value in values.items() if name not in ("reason", "commands")}
     return {**kept, "commands": [*map(_without_reasons, inner)] if isinstance(inner, list) else None}
-
-
-def _name(ids: tuple[str, ...]) -> str:
-    return shorten_id(ids[0]) if len(ids) == 1 else f"{len(ids):,} records"

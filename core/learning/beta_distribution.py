@@ -20,16 +20,12 @@ _MAX_REFINEMENTS: Final = 60  # of a quantile; mostly five are needed
 _TINY: Final = 1e-300  # instead of 0 as a divisor
 
 
-def beta_probability(good: Floats, bad: Floats, threshold: float) -> Floats:
-    """Return P(p < threshold) for p ~ Beta(good, bad): the regularized incomplete beta function.
-
-    The parameters are > 0 and of equal length. The error is below 1e-10 for parameters up to 10,000.
-    """
-    return beta_probabilities(good, bad, threshold)[0]
-
-
 def beta_probabilities(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Floats]:
-    """Return `beta_probability` of (good, bad) and of (good + 1, bad) in the time of one."""
+    """Return P(p < threshold) for p ~ Beta(good, bad), and for p ~ Beta(good + 1, bad), in the time of one.
+
+    These are the regularized incomplete beta function. The parameters are > 0 and of equal length. The error is below
+    1e-10 for parameters up to 10,000.
+    """
     if threshold <= 0.0 or threshold >= 1.0:
         certain = np.full(len(good), float(threshold >= 1.0))
         return certain, certain

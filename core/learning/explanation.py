@@ -118,7 +118,7 @@ def explain_state(
     lines = (
         RuleLine(rule="verdict", text=_describe_verdict(assessment, limits, steps), state=assessment.state),
         *_explain_evidence(assessment, limits),
-        *(_explain_team(team, now) if team is not None else ()),
+        *([RuleLine(rule="team", text=describe_team_sums(team, now))] if team is not None else ()),
         _explain_decision(assessment),
         *_explain_rules(assessment, limits),
         *(_explain_inversion(assessment, settings) if invertible else ()),
@@ -192,10 +192,6 @@ def _explain_evidence(assessment: Assessment, limits: MaturitySettings) -> Itera
             ranked_by = f"claim until {limits.min_feedback:g} results are recorded"
         text = f"{assessment.claim_text}; the claim is not evidence; ranked by the {ranked_by}"
         yield RuleLine(rule="claimed", text=text)
-
-
-def _explain_team(team: TeamSums, now: datetime) -> Iterator[RuleLine]:
-    yield RuleLine(rule="team", text=describe_team_sums(team, now))
 
 
 def describe_team_sums(team: TeamSums, now: datetime) -> str:

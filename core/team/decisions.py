@@ -18,7 +18,7 @@ from core.files.file_reader import is_nested_deeper
 from core.files.json_editor import BadJson, parse_value
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb, name_of, sign_as_member
 from core.records.patterns import PatternType
-from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceConflict
+from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
 from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge
@@ -119,13 +119,15 @@ class Decisions:
                 stays = is_first or isinstance(error, InvalidCall) or decision.verb is Verb.EXTRACT
                 why = str(error)
                 if stays and not is_first:
-                    self.notes.append(f"{self._name(decision)} stays in this project: {why}")
+                    about = about_text(decision, self._project.ledger.by_id())
+                    self.notes.append(f"{verb_text(decision)} {about} stays in this project: {why}")
             else:
                 if receipt.seq is not None:
                     self.accepted(decision, call, receipt.seq)
                     count += 1
                     continue
-                stays, why = False, self._late_reason(receipt.conflicts)
+                known = self._project.ledger.by_id()
+                stays, why = False, describe_late(receipt.conflicts[0], known, self.own_record)
             if stays or decision.is_unattended:
                 self._state.add_decisions([(decision.id, None)])  # it stays a decision of this project alone
             else:
@@ -167,9 +169,6 @@ class Decisions:
             bases=texts.bases,
         )
 
-    def _name(self, decision: Decision) -> str:
-        return f"{verb_text(decision)} {about_text(decision, self._project.ledger.by_id())}"
-
     def accepted(self, decision: Decision, call: DecisionCall, seq: int) -> None:
         """Record that the space has a decision."""
         with self._state.transaction():
@@ -182,9 +181,6 @@ class Decisions:
         names = {decision.subject, *(effect.pattern_id for effect in decision.effects)}
         here = [patterns[name] for name in names if name in patterns]
         return Registry(self._project.project).records(here)
-
-    def _late_reason(self, conflicts: Sequence[SpaceConflict]) -> str:
-        return describe_late(conflicts[0], self._project.ledger.by_id(), self.own_record)
 
     def own_record(self, pattern_id: str) -> Mapping[str, Any]:
         """Return a record of this project as the space would get it; {} if there is none."""

@@ -276,7 +276,7 @@ class _Plan:
                 continue
             kind, pattern_id = PatternType(effect.type), effect.pattern_id
             known = self._patterns.get(pattern_id)
-            file = known.file if known is not None else self._file_of(kind)
+            file = known.file if known is not None else self._paths.relative(self._paths.pattern_file(kind.value))
             record = new_record(kind, pattern_id, effect.insert)
             if pattern_id in pins:
                 record[OVERRIDE] = override_of(pins[pattern_id])
@@ -336,9 +336,6 @@ class _Plan:
             by=decision.by,
             reason=decision.reason,
         )
-
-    def _file_of(self, kind: PatternType) -> str:
-        return self._paths.relative(self._paths.pattern_file(kind.value))
 
 
 def _pins(decision: Decision) -> Mapping[str, Pin]:

@@ -212,7 +212,9 @@ def describe_conflict(
     if conflict.kind == "decision" and (decision := _decision(conflict)) is not None:
         return conflict_text(decision, known, now)
     what = _changed_text(conflict, own_record)
-    return f"{what} by {shorten_id(conflict.by)} {_changes(conflict, own_record, format_age(conflict.at, now))}"
+    change = first_change(own_record(conflict.subject), _record(conflict))
+    when = f"{format_age(conflict.at, now)}{change}"
+    return f"{what} by {shorten_id(conflict.by)} {when}; your decision was not made, review it again"
 
 
 def describe_late(conflict: SpaceConflict, known: Mapping[str, Decision], own_record: OwnRecord) -> str:
@@ -222,11 +224,6 @@ def describe_late(conflict: SpaceConflict, known: Mapping[str, Decision], own_re
     when = f"on {format_day(conflict.at)} at {conflict.at:%H:%M} UTC"
     change = first_change(own_record(conflict.subject), _record(conflict))
     return f"{_changed_text(conflict, own_record)} by {shorten_id(conflict.by)} {when}{change}"
-
-
-def _changes(conflict: SpaceConflict, own_record: OwnRecord, when: str) -> str:
-    change = first_change(own_record(conflict.subject), _record(conflict))
-    return f"{when}{change}; your decision was not made, review it again"
 
 
 def _changed_text(conflict: SpaceConflict, own_record: OwnRecord) -> str:

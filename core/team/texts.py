@@ -282,16 +282,16 @@ class Texts:
                 break
             accepted = [text for text in batch if text.pattern_id not in refused]
             self._state.set_texts(
-                {text.pattern_id: TextBase(self._local_hash(text, patterns), text.content_hash) for text in accepted}
+                {
+                    text.pattern_id: TextBase(patterns[text.pattern_id].content_hash, text.content_hash)
+                    for text in accepted
+                }
             )
             for conflict in refused.values():
                 local = patterns[conflict.subject].content_hash
                 self.conflicts[conflict.subject] = TextBase(local, conflict.content_hash)
             count += len(accepted)
         return count
-
-    def _local_hash(self, text: PatternText, patterns: Mapping[str, Pattern]) -> str:
-        return patterns[text.pattern_id].content_hash
 
     # Conflicts
 
