@@ -108,7 +108,7 @@ def test_what_is_held_out_stays_so_after_a_kill(worker: Worker, agent: Simulated
 
 
 @pytest.mark.parametrize("fault", ["kill_before", "full_from"])
-@pytest.mark.parametrize(("words", "share"), [("start --share 0.3", 0.3), ("stop", None), ("status", 0.5)])
+@pytest.mark.parametrize(("words", "share"), [("start --share 0.3", 0.3), ("stop", None), ("", 0.5)])
 def test_a_command_that_is_stopped_leaves_whole_settings_and_a_whole_secret(
     agent: SimulatedAgent, home: Path, words: str, share: float | None, fault: str
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_command_that_is_stopped_leaves_whole_settings_and_a_whole_secret(
         for call in range(1, MOST_CALLS):
             user_settings_file().write_bytes(before)
             secret_file().unlink(missing_ok=True)
-            folder = ["--project", str(agent.project.project)] if words == "status" else []
+            folder = ["--project", str(agent.project.project)] if not words else []
             stopped = runner.run(["experiment", *words.split(), *folder], **{fault: call})
             settings = read_user_settings()
             assert not settings.findings and settings.decisions.names, "nothing else is lost"
