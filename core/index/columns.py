@@ -48,20 +48,24 @@ def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, width: int
     return cells
 
 
-def write_cells(connection: sqlite3.Connection, name: str, rows: Places, values: NDArray[Any]) -> None:
-    """Write some cells of a column: the first axis of `values` is that of `rows`."""
+def write_cells(connection: sqlite3.Connection, rows: Places, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write some cells of columns by name: the first axis of their values is that of `rows`."""
     rows = np.asarray(rows, np.int64)
-    for chunk in np.unique(rows // CHUNK).tolist():
-        stored = connection.execute("SELECT data FROM cells WHERE name = ? AND chunk = ?", (name, chunk)).fetchone()
-        data = bytes(unpack(stored[0])) if stored is not None else b""
-        before = np.frombuffer(data, values.dtype).reshape(-1, *values.shape[1:])
-        own = rows // CHUNK == chunk
+    chunks = rows // CHUNK
+    for chunk in np.unique(chunks).tolist():
+        own = chunks == chunk
         places = rows[own] - chunk * CHUNK
-        cells = np.zeros((max(len(before), int(places.max()) + 1), *values.shape[1:]), values.dtype)
-        cells[: len(before)] = before
-        cells[places] = values[own]
-        if (after := cells.tobytes()) != data:
-            connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", (name, chunk, pack(after)))
+        size = int(places.max()) + 1
+        for name, values in columns.items():
+            sql = "SELECT data FROM cells WHERE name = ? AND chunk = ?"
+            stored = connection.execute(sql, (name, chunk)).fetchone()
+            data = bytes(unpack(stored[0])) if stored is not None else b""
+            before = np.frombuffer(data, values.dtype).reshape(-1, *values.shape[1:])
+            cells = np.zeros((max(len(before), size), *values.shape[1:]), values.dtype)
+            cells[: len(before)] = before
+            cells[places] = values[own]
+            if (after := cells.tobytes()) != data:
+                connection.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", (name, chunk, pack(after)))
 
 
 def find_place(reader: Reader, pattern_id: str) -> int | None:

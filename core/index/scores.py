@@ -197,8 +197,8 @@ def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Set
 def _write(writer: Reader, state: _State, board: Scoreboard, removed: Sequence[int]) -> None:
     """Write the scores of the patterns of a board with intervals; `removed` are places without a pattern now."""
     connection, places = writer.connection, find_places(writer, board.ids)
-    for name in Columns.types() if len(places) else ():
-        write_cells(connection, f"{SCORE_COLUMN}{name}", places, getattr(board.columns, name))
+    columns = {f"{SCORE_COLUMN}{name}": getattr(board.columns, name) for name in Columns.types()}
+    write_cells(connection, places, columns)
     _write_times(connection, places, board.use_times, removed)
     filled = max(state.filled, board.now.timestamp())
     version = state.version + bool(len(places) or removed)

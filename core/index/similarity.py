@@ -315,6 +315,7 @@ class _Changes:
 
     def write(self) -> None:
         self._terms.write()
-        write_cells(self._connection, _SIZE, list(self._sizes), np.array(list(self._sizes.values()), np.int32))
-        write_cells(self._connection, _HASHES, list(self._texts), hash_texts(list(self._texts.values())))
+        sizes = np.array(list(self._sizes.values()), np.int32)
+        write_cells(self._connection, list(self._sizes), {_SIZE: sizes})
+        write_cells(self._connection, list(self._texts), {_HASHES: hash_texts(list(self._texts.values()))})
         set_meta(self._connection, DONE, b"%d" % self.done)

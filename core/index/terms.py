@@ -262,9 +262,8 @@ class _TermChanges:
 
     def write(self) -> None:
         self._terms.write()
-        columns = np.array(list(self._cells.values()), np.int8).reshape(-1, 2).T
-        for name, values in zip((_TYPE, _TAG_COUNT), columns, strict=True):
-            write_cells(self._connection, name, list(self._cells), values)
+        types, tag_counts = np.array(list(self._cells.values()), np.int8).reshape(-1, 2).T
+        write_cells(self._connection, list(self._cells), {_TYPE: types, _TAG_COUNT: tag_counts})
 
 
 _CHANGES: Final = "changes of learnings"  # name of a number in the table `meta`
@@ -348,7 +347,7 @@ class LearningIndex:
         """Keys of the tasks and loops: `task/<id>` or `loop/<id>`."""
         self.works = _Works(snapshot, self.work_keys)
         """The tasks and loops with a description, by key."""
-        self._is_known = read_cells(reader, _WORK_STATE, np.int8, works) == _KNOWN
+        self._is_known = read_cells(reader, _WORK_STATE, np.int32, works) == _KNOWN
         self._words_of_works = StoredRows[tuple[str, ...]](reader, "work", "words", _decode_words, works, ())
         self._postings = StoredPostings(reader)
         self.learnings = StoredRows[Learning | None](reader, "learning", "data", _decode_learning, size, None)
@@ -533,8 +532,9 @@ class _LearningWriter:
         self._remove_unused(maybe_unused)
         count_change(connection, _CHANGES)
         self._terms.write()
-        write_cells(connection, _WORK_OF, list(self._work_of), np.array(list(self._work_of.values()), np.int32))
-        write_cells(connection, _WORK_STATE, list(self._states), np.array(list(self._states.values()), np.int8))
+        work_of, states = (np.array(list(one.values()), np.int32) for one in (self._work_of, self._states))
+        write_cells(connection, list(self._work_of), {_WORK_OF: work_of})
+        write_cells(connection, list(self._states), {_WORK_STATE: states})
 
     def _write_work(self, key: str) -> int:
         """Write a task or loop; return its row."""
