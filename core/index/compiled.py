@@ -45,7 +45,8 @@ if TYPE_CHECKING:
         Pattern,
     )
 
-TARGETS: Final = ("agents-md", "claude-md", "cursor", "copilot", "skills")
+_INSTRUCTIONS: Final = {"agents-md": SHARED_INSTRUCTIONS, "claude-md": "CLAUDE.md"}
+TARGETS: Final = (*_INSTRUCTIONS, "cursor", "copilot", "skills")
 _TITLE: Final = "## Approved lessons"
 _INTRODUCTION: Final = "Lessons of earlier work in this repository, approved by its maintainers."
 _HEADINGS: Final = {
@@ -273,16 +274,22 @@ def remove_escapes(text: str) -> str:
 
 def render_target(target: str, entries: Sequence[Entry], project: Path) -> list[CompiledFile]:
     """Return the files of a target: those with lessons, and those of earlier runs that must have none now."""
-    if target == "skills":
-        wanted = [*_render_skills(entries)]
-    elif target == "cursor":
-        wanted = [*_render_rules(entries)]
-    elif target == "copilot":
-        wanted = [*_render_instructions(entries)]
-    else:
-        wanted = [CompiledFile(_find_instructions(target, project), _render_text(entries))]
+    earlier: Iterable[CompiledFile] = ()
+    match target:
+        case "skills":
+            wanted = [*_render_skills(entries)]
+        case "cursor":
+            wanted = [*_render_rules(entries)]
+            earlier = _list_files(project, ".cursor/rules", re.compile(r"ralphdeck(?:-[\w.-]+)?\.mdc"))
+        case "copilot":
+            wanted = [*_render_instructions(entries)]
+            name = re.compile(r"ralphdeck-[\w.-]+\.instructions\.md")
+            earlier = _list_files(project, ".github/instructions", name)
+        case _:
+            wanted = [CompiledFile(_find_instructions(target, project), _render_text(entries))]
+            earlier = [CompiledFile(_INSTRUCTIONS[target], "")]
     paths = {file.path for file in wanted}
-    return [*wanted, *(file for file in _find_files(target, project) if file.path not in paths)]
+    return [*wanted, *(file for file in earlier if file.path not in paths)]
 
 
 def _render_text(entries: Sequence[Entry]) -> str:
@@ -360,33 +367,14 @@ def _suffix(folder: str) -> str:
 
 def _find_instructions(target: str, project: Path) -> str:
     """Return the file of a target: AGENTS.md also for a CLAUDE.md that imports it or is a link to it."""
-    names = {"agents-md": SHARED_INSTRUCTIONS, "claude-md": "CLAUDE.md"}
-    file = find_linked_file(project / names[target], project, names.values())
+    file = find_linked_file(project / _INSTRUCTIONS[target], project, _INSTRUCTIONS.values())
     if target == "claude-md" and imports_shared(file, project):
         return SHARED_INSTRUCTIONS
     return file.relative_to(project).as_posix()
 
 
-def _find_files(target: str, project: Path) -> Iterator[CompiledFile]:
-    """Yield the files that may have lessons of an earlier run, as files that must have none."""
-    match target:
-        case "agents-md" | "claude-md":
-            named = SHARED_INSTRUCTIONS if target == "agents-md" else "CLAUDE.md"
-            yield CompiledFile(named, "")
-        case "cursor":
-            yield from _list_files(project, ".cursor/rules", re.compile(r"ralphdeck(?:-[\w.-]+)?\.mdc"))
-        case "copilot":
-            yield CompiledFile(".github/copilot-instructions.md", "")
-            name = re.compile(r"ralphdeck-[\w.-]+\.instructions\.md")
-            yield from _list_files(project, ".github/instructions", name)
-        case _:
-            for folder in SKILL_FOLDERS:
-                yield from (
-                    CompiledFile(f"{folder}/{name}/SKILL.md", "", is_whole=True) for name, _ in _SKILLS.values()
-                )
-
-
 def _list_files(project: Path, folder: str, name: re.Pattern[str]) -> Iterator[CompiledFile]:
+    """Yield the files with such names that have lessons of an earlier run, as files that must have none."""
     try:
         with os.scandir(project / folder) as found:
             names = sorted(entry.name for entry in found if name.fullmatch(entry.name))[:_MAX_FILES]

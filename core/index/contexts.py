@@ -103,10 +103,12 @@ def _measure(
     defers_regexes: bool = False,
 ) -> Relevance:
     """Measure the relevance of patterns, see `measure_relevance`, and of `learnings`, by default those that fit."""
-    close, past = _closeness(state, profile.text), _past_similarity(state, profile)
-    patterns, weights = state.snapshot.patterns, state.word_weights.by_type
-    found = measure_relevance(profile, state.index, patterns, close, past, weights, defers_regexes=defers_regexes)
-    learnings = _match_learnings(state, profile) if learnings is None else learnings
+    index, patterns, embeddings = state.index, state.snapshot.patterns, state.embeddings
+    close = embeddings.closeness(profile.text, index.ids, patterns) if embeddings else None
+    past, weights = _past_similarity(state, profile), state.word_weights.by_type
+    found = measure_relevance(profile, index, patterns, close, past, weights, defers_regexes=defers_regexes)
+    if learnings is None:
+        learnings = state.learnings.find_matches(profile, _learning_closeness(state, profile))
     return replace(found, learnings=learnings, decomposition=profile.decomposition)
 
 
@@ -179,10 +181,6 @@ def find_similar_reflections(
     return ReflectionChoice(matches, settings.injection, now, half_life, orders=orders).finish(NO_BLOCKS)[1].chosen
 
 
-def _match_learnings(state: ProjectState, profile: TaskProfile) -> tuple[LearningMatch, ...]:
-    return state.learnings.find_matches(profile, _learning_closeness(state, profile))
-
-
 def _learning_closeness(state: ProjectState, profile: TaskProfile) -> Closeness | None:
     index, embeddings = state.learnings, state.task_embeddings
     return embeddings.closeness(profile.text, index.work_keys, index.works) if embeddings is not None else None
@@ -210,8 +208,3 @@ def _past_similarity(state: ProjectState, profile: TaskProfile) -> Floats | None
         return None
     close = embeddings.closeness(profile.text, past.loop_ids, state.snapshot.loops) if embeddings else None
     return past.similarity(profile, state.index, close)
-
-
-def _closeness(state: ProjectState, task: str) -> Closeness | None:
-    embeddings = state.embeddings
-    return embeddings.closeness(task, state.index.ids, state.snapshot.patterns) if embeddings else None

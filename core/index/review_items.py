@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+
 from core.base.formatting import shorten_id
 from core.base.text import visible_line
 from core.records.anchors import AnchorChange, newest_change
@@ -23,7 +25,7 @@ from core.records.decisions import (
     lesson_question_id,
     weakened_test_question_id,
 )
-from core.records.patterns import Suspicion  # noqa: TC001 (the stored questions decode this type)
+from core.records.patterns import Suspicion
 
 if TYPE_CHECKING:
     from core.learning.bursts import Burst
@@ -62,8 +64,7 @@ FURTHER: Final = "further"
 """Kind of a row that groups several questions of another kind; the queue does not contain such rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldText:
+class HeldText(Struct, frozen=True, kw_only=True):
     """A held reflection, which would be injected if a person approved it.
 
     `text` and `title` (the task of the reflection) are untrusted. `does` says what the text does, in words that follow
@@ -80,8 +81,7 @@ class HeldText:
     marks: tuple[Suspicion, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeakenedTest:
+class WeakenedTest(Struct, frozen=True, kw_only=True):
     """A test that failed and passed because it checks less. All texts are untrusted.
 
     `change` says what was done to it, in words that follow "was". `number` is that of the action that passed.
@@ -99,8 +99,7 @@ class WeakenedTest:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditedFile:
+class EditedFile(Struct, frozen=True, kw_only=True):
     """A file of agents in which someone edited lessons. All texts are untrusted.
 
     `digest` is that of the edited lessons, `diff` how they differ from the approved ones. `edits` are the changes of
@@ -160,8 +159,7 @@ KINDS: Final = {
 """Every kind of question; `core.questions.kinds.TABLE` has how each is asked and answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionGroup:
+class QuestionGroup(Struct, frozen=True):
     """Questions of one kind that share a row, best first."""
 
     kind: str
