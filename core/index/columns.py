@@ -88,12 +88,17 @@ class Numbering:
     def __init__(self, reader: Reader) -> None:
         count, last = reader.row("SELECT count(*), coalesce(max(place), 0) FROM pattern") or (0, 0)
         self.count = int(count)
+        self._key = count, last
         self.size = last + 1 if last else 0
         """Number of cells in a column by place."""
         self._places: NDArray[np.int64] | None = None  # by row; None without holes
         if self.count != last:
             places = reader.rows("SELECT place FROM pattern ORDER BY place")
             self._places = np.array([place for (place,) in places], np.int64)
+
+    def is_same(self, other: Numbering) -> bool:
+        """Return whether another view of the same index has the same patterns: a place is never given twice."""
+        return self._key == other._key
 
     def rows(self, places: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
         """Return the rows of the patterns at these places."""
@@ -117,9 +122,12 @@ class PatternIds(Sequence[str]):
         self.numbering = Numbering(reader)
         self._uses = 0  # rows that were asked for one by one
 
-    def move_to(self, reader: Reader) -> None:
-        """Read from a newer view with the same patterns."""
+    def move_to(self, reader: Reader) -> bool:
+        """Read from a newer view if it has the same patterns; return whether it has."""
+        if not reader.shares_records(self.reader) or not self.numbering.is_same(Numbering(reader)):
+            return False
         self.reader = reader
+        return True
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PatternIds) and other.reader is self.reader:

@@ -90,13 +90,16 @@ def load_board(
     if state is None:
         return None
     inputs = find_inputs(snapshot, settings.learning)
-    columns = known.columns if known is not None else None
-    if known is not None and isinstance(columns, _StoredColumns) and columns.version == state.version:
-        columns.ids.move_to(snapshot.reader)
-        ids, rows, times = known.ids, known.rows_by_id, known.times
+    reader, columns = snapshot.reader, known.columns if known is not None else None
+    if known is not None and isinstance(columns, _StoredColumns) and columns.ids.move_to(reader):
+        ids, rows = columns.ids, known.rows_by_id
     else:
-        columns = times = _StoredColumns.open(snapshot.reader, state.version)
-        ids, rows = columns.ids, RowsById(columns.ids)
+        ids = PatternIds(reader)
+        rows, columns = RowsById(ids), None
+    if known is not None and isinstance(columns, _StoredColumns) and columns.version == state.version:
+        columns.reader, times = reader, known.times
+    else:
+        columns = times = _StoredColumns.open(reader, ids, state.version)
     # Another process may have scored them just after this one read its clock.
     is_just_after = 0 < state.filled - now.timestamp() < _CLOCK_SECONDS
     now = datetime.fromtimestamp(state.filled, UTC) if is_just_after else now
@@ -122,28 +125,29 @@ def read_records(snapshot: Snapshot) -> Snapshot:
 class _StoredColumns(Columns):
     """Columns and use times of the patterns of a view, each read when it is first used."""
 
-    __slots__ = ("ids", "version")
-    ids: PatternIds
+    __slots__ = ("ids", "reader", "version")
+    reader: Reader
+    ids: PatternIds  # which may read from a newer view with the same patterns
     version: int
 
     @classmethod
-    def open(cls, reader: Reader, version: int) -> Self:
+    def open(cls, reader: Reader, ids: PatternIds, version: int) -> Self:
         columns = cls.__new__(cls)
-        columns.ids, columns.version = PatternIds(reader), version
+        columns.reader, columns.ids, columns.version = reader, ids, version
         return columns
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name not in Columns.types():
             raise AttributeError(name)
         numbering = self.ids.numbering
-        cells = read_cells(self.ids.reader, f"{SCORE_COLUMN}{name}", Columns.types()[name], numbering.size)
+        cells = read_cells(self.reader, f"{SCORE_COLUMN}{name}", Columns.types()[name], numbering.size)
         values = numbering.select(cells)
         setattr(self, name, values)
         return values
 
     def load(self) -> UseTimes:
         """Return the use times; see `StoredTimes`."""
-        rows = self.ids.reader.rows("SELECT chunk, data FROM use_time ORDER BY chunk")
+        rows = self.reader.rows("SELECT chunk, data FROM use_time ORDER BY chunk")
         parts = [_decode_times(chunk, data) for chunk, data in rows] or [_no_times()]
         places, *others = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return UseTimes(self.ids.numbering.rows(places), *others)
