@@ -312,6 +312,7 @@ def test_scores_that_did_not_change_are_read_once(tmp_path: Path) -> None:
     tables.write(tables.written, used)
     changed = load_board(tables.newest, NOW, tables.settings, again)
     assert changed is not None and changed.uses.tolist() == [1] and uses.tolist() == [0]
+    assert changed.ids is again.ids and again.use_times.rows.tolist() == [], "an earlier view stays as it was"
 
 
 def test_scores_of_no_pattern_are_not_those_of_before(tmp_path: Path) -> None:
