@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.agents.checks import read_setup, try_hooks
+from core.agents.setup import read_setup, try_hooks
 from core.base.text import capitalized, plural, visible_line
 from core.show.now import (
     MOST_PROPOSED,

@@ -77,7 +77,7 @@ def connect(
     from core.agents.apply import load_points
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, plan_connect, plan_remove
-    from core.agents.private_files import is_ignoring
+    from core.agents.setup import is_ignoring
 
     project = Path.cwd() if is_global else chosen_project().project.resolve()
     has_mcp = not no_mcp and (has_mcp_extra() or remove)
@@ -133,7 +133,7 @@ def _change(
 ) -> None:
     """Show the changes, ask, write, and report; `ignores` adds the private files to `.gitignore`, too."""
     from core.agents.apply import apply_plan, remove_old_drafts
-    from core.agents.private_files import ignore_private_files
+    from core.agents.setup import ignore_private_files
 
     as_json = wants_json()
     count = sum(len(plan.changes) for plan in plans) + ignores

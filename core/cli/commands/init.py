@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from core.agents.private_files import git_root, ignore_private_files
+from core.agents.setup import git_root, ignore_private_files
 from core.base.errors import ReadOnly, Unwritable
 from core.base.paths import ProjectPaths, project_at
 from core.cli.json import setup as setup_json

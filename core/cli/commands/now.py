@@ -36,7 +36,7 @@ def now(since: datetime | None, notifies: bool) -> None:
       ralphdeck now --notify    (try the notify command)
       ralphdeck now --json | jq -r '.sections[] | select(.id == "needs").lines[].title'
     """
-    from core.agents.checks import read_setup
+    from core.agents.setup import read_setup
     from core.cli.render.document import print_document
     from core.cli.support.user_files import last_visit
     from core.show.metrics.lesson_effect import measure_lesson_effect

@@ -141,7 +141,7 @@ def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
 def _describe(
     folder: ProjectPaths, plans: Sequence[AgentPlan], offers: Sequence[ReviewItem], pending: int
 ) -> list[_Step]:
-    from core.agents.private_files import is_ignoring
+    from core.agents.setup import is_ignoring
     from core.cli.support.trust import has_records
     from core.trust.projects import is_trusted
 
@@ -187,7 +187,7 @@ def _require_trust(folder: ProjectPaths) -> None:
 
 def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
     """Make the folder, and trust it; adds to `notes` why its private files are not ignored by Git."""
-    from core.agents.private_files import ignore_private_files
+    from core.agents.setup import ignore_private_files
     from core.cli.commands.init import make_folder
     from core.cli.support.trust import trust_here
 

@@ -42,7 +42,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
     from core.agents.hooks.deadline import count_give_ups
     from core.agents.hooks.sessions import last_event
     from core.agents.plan import Target, is_connected
-    from core.agents.private_files import is_ignoring
+    from core.agents.setup import is_ignoring
 
     targets = [Target(paths.project.resolve(), is_global=is_global) for is_global in (False, True)]
     connected = [(agent, target) for agent in AGENTS for target in targets if is_connected(agent, target)]

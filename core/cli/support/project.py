@@ -176,7 +176,7 @@ def require_records() -> None:
 
 def begin_project(folder: Path) -> str:
     """Trust a new `.aiwg`, and keep its private files out of Git; returns a note for the user."""
-    from core.agents.private_files import ignore_in_new_project
+    from core.agents.setup import ignore_in_new_project
     from core.cli.support.trust import trust_here
 
     trust_here(ProjectPaths(folder), "a first decision", now())
