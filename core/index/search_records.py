@@ -43,7 +43,7 @@ from core.sources import normalize
 from core.sources.debug_sessions import join_sessions, read_sessions
 from core.sources.episodes import LEADING_BYTES, MAX_ACTION_TEXT, ActionSummary, to_text
 from core.sources.events import decode_event
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 from core.sources.record_kinds import DEBUG_SESSIONS, scan_path
 from core.sources.reflections import read_reflections
 from core.tasks.history import read_attempts

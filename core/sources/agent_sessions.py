@@ -30,8 +30,8 @@ from core.records.loops import (
     StateSource,
 )
 from core.records.times import minute_of, newest
-from core.sources.fields import document
 from core.sources.liveness import Moment, State, is_running
+from core.sources.normalize import document
 
 if TYPE_CHECKING:
     from core.records.findings import Finding

@@ -24,7 +24,7 @@ from core.base.validation import format_value
 from core.files.file_reader import MAX_PATTERN_BYTES, Problem, RawFile, convert_to_utf8, decode, read_file
 from core.records.findings import Finding, Severity
 from core.sources import normalize
-from core.sources.fields import Fields, document
+from core.sources.normalize import Fields, document
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -20,7 +20,7 @@ from core.records.findings import Finding, Severity
 from core.records.patterns import UNNAMED
 from core.sources import normalize
 from core.sources.episodes import to_text
-from core.sources.fields import Fields, document
+from core.sources.normalize import Fields, document
 from core.sources.record_kinds import loop_directory
 
 MAX_TEXT: Final = 16_384  # Maximum length of one text of a session (stack trace, diff), in characters.

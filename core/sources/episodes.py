@@ -23,7 +23,7 @@ from core.records.episodes import Action, Attempt, Milestone, Quality, Task
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.fields import Fields, document, fill_gaps
+from core.sources.normalize import Fields, document, fill_gaps
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

@@ -23,7 +23,7 @@ from core.records.events import (
     Signals,
 )
 from core.records.findings import Finding, Severity
-from core.sources.fields import Fields, document
+from core.sources.normalize import Fields, document
 from core.trust.experiment_secret import trial_key
 from core.trust.origins import Origins
 

@@ -34,7 +34,7 @@ from core.base.text import to_camel
 from core.base.validation import MAX_COUNT
 from core.files.file_reader import Line
 from core.files.json_editor import JsonText, Path
-from core.sources.fields import Fields, escape_key
+from core.sources.normalize import Fields, escape_key
 from core.sources.schema import SCHEMAS, Rule
 
 if TYPE_CHECKING:

@@ -39,7 +39,6 @@ from core.records.times import newest, parse_time
 from core.sources import normalize
 from core.sources import record_kinds as sources
 from core.sources.debug_sessions import MAX_TEXT, read_failure, read_fix, read_results
-from core.sources.fields import Fields, document, fill_gaps
 from core.sources.keys import (
     Count,
     Entries,
@@ -56,6 +55,7 @@ from core.sources.keys import (
     snake_keys,
 )
 from core.sources.loop_join import LoopFact
+from core.sources.normalize import Fields, document, fill_gaps
 from core.sources.record_kinds import (
     ANALYTICS,
     BEST_OUTPUT,

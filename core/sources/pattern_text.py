@@ -18,8 +18,8 @@ from core.files.file_reader import BOM, Decoded, decode, decode_json, decode_jso
 from core.files.json_editor import BadJson, JsonText, Path
 from core.records.findings import Finding, Severity
 from core.records.patterns import PatternType
-from core.sources.fields import escape_key, quote_value
 from core.sources.keys import RecordText, snake_own_keys
+from core.sources.normalize import escape_key, quote_value
 
 TYPE_WORDS: Final = {
     "error": PatternType.ERROR,

@@ -37,7 +37,6 @@ from core.records.patterns import (
 )
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.fields import Fields, quote_value
 from core.sources.keys import (
     SNAKE,
     Count,
@@ -56,6 +55,7 @@ from core.sources.keys import (
     respell,
     snake_keys,
 )
+from core.sources.normalize import Fields, quote_value
 from core.sources.pattern_text import TYPE_WORDS, PatternItem, decode_node, id_of, open_document, records, split_items
 from core.sources.schema import MAX_USES, PATTERNS, SCHEMAS, check
 

@@ -21,8 +21,8 @@ from core.records.loops import Outcome
 from core.records.reflections import TRIGGERS, MemoryTask, Reflection
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.fields import Fields, document, quote_value
 from core.sources.keys import Count, Flag, Keys, Names, Text, Texts, Time, read_keys
+from core.sources.normalize import Fields, document, quote_value
 from core.sources.record_kinds import (
     ANALYTICS,
     BEST_OUTPUT,

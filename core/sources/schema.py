@@ -24,7 +24,7 @@ from core.records.findings import MISSING, NOT_IN_SCHEMA, Finding, Severity
 from core.records.patterns import PatternType
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.fields import escape_key, quote_value
+from core.sources.normalize import escape_key, quote_value
 
 _TREND: Final[Any] = [{"timestamp": "time", "success_rate_snapshot": "number", "sample_size": "integer"}]
 # Of pattern sharing, in a file of their own or in a registry file.

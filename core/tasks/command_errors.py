@@ -19,7 +19,7 @@ from core.base.shell_commands import COLOUR
 from core.files.file_reader import decode_json
 from core.records.debug_sessions import Failure
 from core.sources.debug_sessions import MAX_TEXT, read_failure, split_location
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 from core.tasks.error_messages import (
     StackFrame,
     find_source_frame,

@@ -16,7 +16,7 @@ from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.sources import episodes as sources
 from core.sources.episodes import MAX_ACTION_TEXT, Actions, join_attempts
-from core.sources.fields import Fields, document
+from core.sources.normalize import Fields, document
 from core.tasks.task_files import list_entries, read_last_lines, read_object
 
 if TYPE_CHECKING:

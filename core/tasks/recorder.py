@@ -23,7 +23,7 @@ from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES
 from core.records.times import iso
 from core.sources.adapters.command_output import find_error, parse_results
 from core.sources.debug_sessions import find_record, join_sessions, read_results, read_sessions
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 from core.tasks.archive import read_debug_files, read_session_file
 from core.tasks.command_errors import parse_report
 from core.tasks.session_files import (

@@ -20,7 +20,7 @@ from core.records.times import minute_of, newest, parse_time
 from core.sources.adapters.contract import Delivery
 from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State, context_bullets, file_diff, put_block
 from core.sources.adapters.values import MAX_LABEL, cut, decode_quietly, fields_of, local_time
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Moment

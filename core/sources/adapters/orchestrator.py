@@ -25,7 +25,7 @@ from core.sources.liveness import check_liveness
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Folders, Moment
     from core.sources.adapters.runner_files import RunnerFiles
-    from core.sources.fields import Fields
+    from core.sources.normalize import Fields
 
 FOLDER: Final = ".ralph"
 MAX_PLACES: Final = 50  # folders of runs

@@ -17,7 +17,7 @@ from core.sources.adapters.claude_session import Session
 from core.sources.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
 from core.sources.adapters.runs import RunnerAdapter, Seen, State, remember_states
 from core.sources.adapters.values import MAX_LABEL, compact_time, cut, head_of, split_front_matter
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Folders, Moment

@@ -23,8 +23,8 @@ from core.sources.adapters.lessons import make_lesson, progress_lessons, read_pr
 from core.sources.adapters.runs import RunnerAdapter, State
 from core.sources.adapters.snarktank import pattern_delivery
 from core.sources.adapters.values import MAX_LABEL, cut, fields_of, head_of
-from core.sources.fields import Fields
 from core.sources.liveness import check_liveness
+from core.sources.normalize import Fields
 
 if TYPE_CHECKING:
     from core.sources.adapters.contract import Delivery, Folders, Moment

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 from core.base.masking import mask_secrets
 from core.files.file_reader import decode_json, open_file
 from core.records.times import parse_time
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 
 MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title

@@ -29,7 +29,7 @@ from core.sources.episodes import (
     select_attempt_folders,
     skipped_attempt_folders,
 )
-from core.sources.fields import Fields
+from core.sources.normalize import Fields
 
 FILE = ".aiwg/ralph/tasks/task-001/trajectory.json"
 

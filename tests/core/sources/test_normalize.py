@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from core.records.findings import Finding, Severity
 from core.records.times import parse_time
 from core.sources import normalize
-from core.sources.fields import Fields, document, quote_value
 from core.sources.keys import Count, Entries, Flag, Keys, Names, Rate, Text, Texts, Time, pairs, read_keys
+from core.sources.normalize import Fields, document, quote_value
 
 
 def of(**mapping: Any) -> Fields:
