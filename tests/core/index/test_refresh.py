@@ -577,13 +577,6 @@ class TestReopening:
             assert codes(snapshot) == [(".aiwg/ralph/shared/curation/ledger.jsonl", "bad-time")]
             assert set(snapshot.patterns) == {PATTERN["pattern_id"]}
 
-    def test_a_damaged_cache_is_rebuilt(self, tmp_path: Path, project: Project) -> None:
-        project.state()
-        first = project.open(cache=True).load()
-        for file in (tmp_path / "cache").rglob("*.index"):
-            file.write_bytes(b"nonsense")
-        assert dict(project.open(cache=True).load().loops) == dict(first.loops)
-
 
 def test_unchanged_collections_keep_their_mapping(project: Project) -> None:
     project.patterns(PATTERN)
