@@ -261,7 +261,7 @@ def test_of_several_questions_about_a_pattern_each_can_be_chosen(
     project: Path, call: Call, agent: Callable[[bool], None]
 ) -> None:
     agent(True)
-    for command in (["pattern", "promote", CLEAN], ["pattern", "note", CLEAN, "seen twice"]):
+    for command in (["promote", CLEAN], ["note", CLEAN, "seen twice"]):
         call("pattern", *command, "--project", project)
     agent(False)
     unclear = call("review", CLEAN, "--uses", "3", "--project", project)
