@@ -13,13 +13,26 @@ from core.cli.json import decisions as decisions_json
 from core.cli.render.document import print_list
 from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.input_file import read_input
-from core.cli.support.options import ReadingCommand, limit_option, output_option, words_option
+from core.cli.support.options import (
+    ReadingCommand,
+    filter_option,
+    limit_option,
+    output_option,
+    read_filter,
+    words_option,
+)
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
 from core.decisions.decision_text import author_text
 from core.files.atomic_write import export_file, write_file
 from core.files.user_files import team_file
 from core.records.decisions import Verb
-from core.show.decisions import COMMAND_COLUMNS, command_cells, group_decisions
+from core.show.decisions import (
+    COMMAND_COLUMNS,
+    DECISION_FIELDS,
+    command_cells,
+    group_decisions,
+    select_decisions,
+)
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -29,6 +42,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=ReadingCommand)
 @limit_option
+@filter_option
 @words_option("--verb", words=(verb.value.replace("_", "-") for verb in Verb), help="Only decisions with these verbs.")
 @click.option("--by", metavar="NAME", help="Only decisions of this person, or of hook.")
 @click.option("--verify", "is_verified", is_flag=True, help="Check the hash chain of the log instead of listing it.")
@@ -39,6 +53,7 @@ if TYPE_CHECKING:
 @output_option("With --head: write it to FILE.")
 def log(
     limit: int | None,
+    filter_text: str,
     verb: frozenset[str],
     by: str | None,
     is_verified: bool,
@@ -62,6 +77,7 @@ def log(
     \b
     Examples:
       ralphdeck log --limit 10
+      ralphdeck log --filter 'verb:promote subject:null'
       ralphdeck log --verb deprecate,accept-inversion --by ada --json
       ralphdeck log --verify
       ralphdeck log --head --output ~/heads/shop.json
@@ -80,13 +96,17 @@ def log(
     if is_head:
         _print_head(output)
         return
+    query = read_filter(filter_text, DECISION_FIELDS)
     snapshot = read_snapshot()
     verbs = {word.replace("-", "_") for word in verb}
+    matching = set(select_decisions(snapshot.decisions, query))
     undone, elsewhere = snapshot.curation.undone, snapshot.curation.claims
     chosen = [
         decision
         for decision in reversed(snapshot.decisions)
-        if (not verbs or decision.verb in verbs) and by in {None, decision.by, author_text(decision)}
+        if decision.id in matching
+        and (not verbs or decision.verb in verbs)
+        and by in {None, decision.by, author_text(decision)}
     ][:limit]
     if wants_json():
         rows = [

@@ -19,7 +19,9 @@ from core.cli.support.options import (
     OneOf,
     WholeNumber,
     choose_mode,
+    filter_option,
     limit_option,
+    read_filter,
     reason_option,
     words_option,
 )
@@ -48,9 +50,9 @@ COLUMNS = (
 
 _MODES: Final = {
     "ID": "accept reject kind_of_pattern reason",
-    "--reflections": "kind limit loop task",
+    "--reflections": "filter_text kind limit loop task",
     "--recurring": "kind limit loop task min_loops",
-    "": "runner kind state loaded limit",
+    "": "filter_text runner kind state loaded limit",
 }
 
 
@@ -65,6 +67,7 @@ _MODES: Final = {
 )
 @click.option("--reject", is_flag=True, help="Do not ask about the text of the lesson again, in any file.")
 @reason_option
+@filter_option
 @click.option("--runner", metavar="NAME", help="Only lessons in files of this runner or agent.")
 @words_option("--kind", words=[*(kind.value for kind in LessonKind), *REFLECTION_KINDS], help="Only of these kinds.")
 @words_option(
@@ -90,6 +93,7 @@ def lesson(
     kind_of_pattern: str | None,
     reject: bool,
     reason: str,
+    filter_text: str,
     runner: str | None,
     kind: frozenset[str],
     state: frozenset[str],
@@ -117,6 +121,7 @@ def lesson(
     \b
     Examples:
       ralphdeck lesson --state open
+      ralphdeck lesson --filter 'runner:claude is:cited docker'
       ralphdeck lesson --runner claude --loaded --state contradicts
       ralphdeck lesson 1a2b3c
       ralphdeck lesson 1a2b3c --accept --type anti --reason "seen in three sessions" && ralphdeck undo
@@ -130,9 +135,9 @@ def lesson(
         raise click.UsageError(f"--kind {','.join(sorted(kind - words))} is not one of {', '.join(sorted(words))}")
     if lesson_id is None:
         if mode:
-            list_reflections(loop, task, kind, limit, recurring=recurring, min_loops=min_loops)
+            list_reflections(filter_text, loop, task, kind, limit, recurring=recurring, min_loops=min_loops)
         else:
-            _list_lessons(runner, kind, state, loaded, limit)
+            _list_lessons(filter_text, runner, kind, state, loaded, limit)
         return
     if accept and reject:
         raise click.UsageError("give either --accept or --reject")
@@ -147,15 +152,25 @@ def lesson(
 
 
 def _list_lessons(
-    runner: str | None, kind: frozenset[str], state: frozenset[str], loaded: bool, limit: int | None
+    filter_text: str,
+    runner: str | None,
+    kind: frozenset[str],
+    state: frozenset[str],
+    loaded: bool,
+    limit: int | None,
 ) -> None:
     from core.index.findings import all_findings
+    from core.show.reflections import LESSON_FIELDS, select_lessons
 
+    query = read_filter(filter_text, LESSON_FIELDS)
     project = _open_project()
+    lessons = project.lessons()
+    matching = set(select_lessons(lessons, query))
     found = [
         one
-        for one in project.lessons()
-        if (runner is None or runner in one.runners)
+        for one in lessons
+        if one.id in matching
+        and (runner is None or runner in one.runners)
         and (not kind or one.lesson.kind in kind)
         and (not state or one.state in state or (one.is_contradicted and CONTRADICTS in state))
         and (one.is_loaded or not loaded)

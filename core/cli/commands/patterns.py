@@ -14,7 +14,7 @@ from core.cli.render.document import print_list
 from core.cli.render.output import Column, day, end, id_column, line, print_json, print_object, print_table, wants_json
 from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
 from core.cli.support.id_completion import complete_pattern
-from core.cli.support.options import OneOf, ReadingCommand, choose_mode
+from core.cli.support.options import OneOf, ReadingCommand, choose_mode, read_filter
 from core.cli.support.pattern_filter import FILTER_NAMES, PatternFilter, filter_options
 from core.cli.support.project import chosen_project, decider, now, open_reader, read_configuration, read_snapshot
 from core.learning.bursts import known_time
@@ -59,12 +59,9 @@ def list_patterns(
     if choose_mode({"--archived": "", "": f"words {FILTER_NAMES} sort as_of"}):
         _list_archived()
         return
-    from core.show.filter_parser import parse_query
     from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 
-    query = parse_query(" ".join(words), PATTERN_FIELDS)
-    if query.problems:
-        raise click.UsageError(query.problems[0])
+    query = read_filter(" ".join(words), PATTERN_FIELDS)
     snapshot, board = _scored(as_of)
     stale = _find_stale(snapshot, board) if as_of is None else frozenset()
     _ = board.interval  # of all patterns at once, which is faster than one by one

@@ -16,6 +16,7 @@ from core.cli.render.output import (
     print_table,
     wants_json,
 )
+from core.cli.support.options import read_filter
 from core.cli.support.project import open_reader, read_snapshot
 from core.records.reflections import MIN_LOOPS
 
@@ -41,6 +42,7 @@ RECURRING_COLUMNS = (
 
 
 def list_reflections(
+    filter_text: str,
     loop: str | None,
     task: str | None,
     kind: frozenset[str],
@@ -50,6 +52,9 @@ def list_reflections(
     min_loops: int | None,
 ) -> None:
     """List reflections, or with `recurring` learnings that at least `min_loops` loops reported."""
+    from core.show.reflections import REFLECTION_FIELDS, select_reflections
+
+    query = read_filter(filter_text, REFLECTION_FIELDS)
     reader = open_reader(reads_agents=False) if recurring else None
     snapshot = reader.view.snapshot if reader is not None else read_snapshot()
     home = snapshot.find_loop(loop) if loop is not None else None
@@ -79,7 +84,8 @@ def list_reflections(
             print_table(RECURRING_COLUMNS, clusters, "no recurring learnings")
         end(snapshot.findings)
         return
-    chosen = [one for one in snapshot.reflections.values() if one.has_learning and matches(one.loop_id, one)][:limit]
+    selected = (snapshot.reflections[key] for key in select_reflections(snapshot.reflections, query))
+    chosen = [one for one in selected if one.has_learning and matches(one.loop_id, one)][:limit]
     if wants_json():
         print_object(loops_json.ReflectionList, findings=snapshot.findings, reflections=chosen)
     else:

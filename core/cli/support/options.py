@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -18,6 +18,9 @@ from core.base.id_lookup import suggest_id
 from core.base.regexes import lazy_regex
 from core.base.validation import MAX_COUNT
 from core.records.times import parse_time
+
+if TYPE_CHECKING:
+    from core.show.filter_parser import Fields, Query
 
 _NUMBER: Final = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION: Final = lazy_regex(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
@@ -325,6 +328,25 @@ def _parse_duration(value: Any) -> float | None:
     if parts is None or not any(parts.groups()):
         return None
     return sum(float(part) * ms for part, ms in zip(parts.groups(), _UNITS_MS, strict=True) if part)
+
+
+filter_option: Final = click.option(
+    "--filter",
+    "filter_text",
+    metavar="TEXT",
+    default="",
+    help="A filter as on the screen, such as 'kind:convention -flaky'.",
+)
+
+
+def read_filter(text: str, fields: Fields) -> Query:
+    """Parse a filter as the screens do; raises UsageError for an unknown field or an invalid value."""
+    from core.show.filter_parser import parse_query
+
+    query = parse_query(text, fields)
+    if query.problems:
+        raise click.UsageError(query.problems[0])
+    return query
 
 
 limit_option: Final = click.option("--limit", type=WholeNumber(min=0), metavar="N", help="At most N rows.")

@@ -129,3 +129,15 @@ def test_hostile_lessons_are_printed_visibly(sample: Path, call: Call, monkeypat
             decided.add(args[1:])
     assert decided == {(), ("--accept",), ("--reject",)}
     call("lesson", "--json", "--project", sample)
+
+
+def test_lists_accept_the_filters_of_their_screens(sample: Path, call: Call) -> None:
+    for command, text, option in (
+        (["lesson"], "is:loaded", ["--loaded"]),
+        (["lesson", "--reflections"], "kind:strategy-change", ["--kind", "strategy-change"]),
+        (["log"], "verb:promote", ["--verb", "promote"]),
+    ):
+        filtered = call(*command, "--filter", text, "--json", "--project", sample)
+        assert filtered.code == 0 and filtered == call(*command, *option, "--json", "--project", sample), command
+        wrong = call(*command, "--filter", "no-such:field nosuch:x", "--project", sample)
+        assert wrong.code == 2 and "unknown field 'nosuch'" in wrong.err, command
