@@ -65,7 +65,7 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
     "Core": {
         "start": Place("start:start", "Set up a project, connect agents, and learn from the sessions they left."),
         "now": Place("now:now", "Print what needs you, what happened, whether lessons help, and which are new."),
-        "init": Place("init:init", "Begin a project in a repository."),
+        "init": Place("start:init", "Begin a project in a repository."),
         "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
         "compile": Place("compile:compile_lessons", "Write approved lessons into AGENTS.md, CLAUDE.md, rules, skills."),
@@ -99,9 +99,9 @@ Examples:
                 "release": Place("decisions:release", "Approve patterns that are held or in quarantine."),
                 "note": Place("decisions:note", "Add a note to a pattern."),
                 "invert": Place("decisions:invert", "Review patterns that should become warnings."),
-                "merge": Place("maintenance:merge", "List pairs of similar patterns, or merge two."),
+                "merge": Place("patterns:merge", "List pairs of similar patterns, or merge two."),
                 "anchors": Place("anchors:anchors", "Show or change the files and names that a pattern is about."),
-                "prune": Place("maintenance:prune", "Archive patterns that rarely helped or are unused; restore them."),
+                "prune": Place("patterns:prune", "Archive patterns that rarely helped or are unused; restore them."),
                 "export": Place(
                     "exchange:export_patterns", "Write patterns to a file that another project can import."
                 ),
@@ -129,8 +129,8 @@ Examples:
   ralphdeck team status""",
             {
                 "join": Place("team:join", "Join this project to a team, create a space, or leave the team."),
-                "status": Place("team_sync:status", "Show the space, members, and what is not sent yet."),
-                "sync": Place("team_sync:sync", "Send and receive what is new."),
+                "status": Place("team:status", "Show the space, members, and what is not sent yet."),
+                "sync": Place("team:sync", "Send and receive what is new."),
                 "member": Place("team:member", "Add, change or remove a member of the space."),
             },
         ),
@@ -153,7 +153,7 @@ Examples:
                 "inject": Place("inject:inject", "Print the lessons that a loop or a task is given."),
                 "extract": Place("extract:extract", "Extract patterns from finished loops, tasks and debug sessions."),
                 "record": Place("reports:record", "Record the outcome of a loop, a use of a pattern, or an error."),
-                "score": Place("score:score", "Score how well loops and attempts worked; print their errors."),
+                "score": Place("reports:score", "Score how well loops and attempts worked; print their errors."),
             },
         ),
         "watch": Place("watch:watch", "Follow a project without a screen; extract and prune automatically."),
@@ -177,7 +177,7 @@ Examples:
             {
                 "init": Place("task_attempts:init", "Create a task and print its ID."),
                 "start": Place("task_attempts:start", "Start an attempt, or resume an open one, and print its plan."),
-                "log": Place("task_log:log", "Log the actions of an attempt."),
+                "log": Place("task_attempts:log", "Log the actions of an attempt."),
                 "complete": Place(
                     "task_attempts:complete", "Close an attempt with its outcome and draft the reflection, or pause."
                 ),
@@ -199,10 +199,10 @@ Examples:
             {
                 "list": Place("debug:list_sessions", "List debug sessions, root causes, or fix templates."),
                 "show": Place("debug:show", "Show one debug session in full."),
-                "failure": Place("debug_hooks:failure", "Print the known fix for an error."),
+                "failure": Place("debug_record:failure", "Print the known fix for an error."),
                 "run": Place("debug_record:run", "Run a command, and add its failures and exit code to a session."),
                 "record": Place("debug_record:record", "Start a session; record its cause, fix, end and lessons."),
-                "archive": Place("debug_archive:archive", "Archive the sessions whose retention time is over."),
+                "archive": Place("debug:archive", "Archive the sessions whose retention time is over."),
             },
         ),
         "search": Place("search:search", "Search tasks: their attempts, actions, reflections and errors."),

@@ -19,13 +19,12 @@ from core.base.text import plural, visible_line
 from core.cli.groups import Program
 from core.cli.json import setup as setup_json
 from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
-from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections
+from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections, check_terminal
 from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import ReadingCommand, choose_mode, reason_option
 from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
 from core.cli.support.signature import find_signature
 from core.cli.support.team_checks import check_team
-from core.cli.support.terminal_checks import check_terminal
 from core.files.user_files import damaged_files, read_tables, state_file
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
@@ -105,7 +104,7 @@ def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str
 
         repair_patterns(pattern_ids, is_applied=apply, reason=reason)
     elif mode == "--embed":
-        from core.cli.commands.embed import compute_vectors
+        from core.cli.commands.repair import compute_vectors
 
         compute_vectors()
     else:

@@ -1,4 +1,4 @@
-"""`ralphdeck loop inject`: print the context that a loop or a task gets."""
+"""`ralphdeck loop inject`: print the context that a loop or a task gets, and how it gets there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import click
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, RalphdeckError, Refused
+from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
-from core.base.text import plural
+from core.base.text import plural, visible
+from core.cli.json import loops as loops_json
 from core.cli.render.output import end, print_bytes, print_json, remark, wants_json, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
@@ -31,9 +33,12 @@ from core.cli.support.project import find_loop, open_project, open_reader
 from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
+from core.show.pages.loops import delivery_explanation, delivery_text
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState
     from core.project.project import Project
@@ -115,8 +120,6 @@ def inject(
       ralphdeck loop inject snarktank:tasks/cart --deliver > context.diff
     """
     if deliver:
-        from core.cli.commands.deliver import print_delivery
-
         choose_mode({"--deliver": "loop_id"})
         if loop_id is None:
             raise click.UsageError("--deliver needs a LOOP")
@@ -272,3 +275,29 @@ def _record(project: Project, loop_id: str, injection: Injection | InjectedConte
         project.inject(loop_id, injection)
     except (RalphdeckError, OSError) as error:
         warn(f"the injection was not recorded: {error}")
+
+
+def print_delivery(loop_id: str) -> None:
+    """Print how the context for its task gets to a loop."""
+    from core.index.findings import all_findings
+    from core.project.reader import find_delivery
+
+    project = open_project(asks=False)
+    loop = find_loop(project, loop_id)
+    delivery, obstacle = find_delivery(project, loop.id)
+    explanation, text = delivery_explanation(loop, delivery, obstacle), delivery_text(delivery)
+    findings = all_findings(project.view)
+
+    def document() -> Struct:
+
+        command, diff = ((), "") if delivery is None else (delivery.command, delivery.diff)
+        return loops_json.DeliveryDocument.of(
+            loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
+        )
+
+    if wants_json():
+        print_json(document())
+    else:
+        remark(explanation)
+        click.echo(mask_secrets(visible(text)), nl=False)
+    end(findings)

@@ -1,4 +1,4 @@
-"""`ralphdeck lesson`: what agents and runners wrote down as learned."""
+"""`ralphdeck lesson`: what agents and runners wrote down as learned, and their reflections."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ import click
 
 from core.base.errors import Refused
 from core.base.id_lookup import find_matching_ids, require_one
-from core.cli.commands.reflections import KINDS as REFLECTION_KINDS
-from core.cli.commands.reflections import list_reflections
 from core.cli.json import loops as loops_json
 from core.cli.render.document import print_document
-from core.cli.render.output import Column, end, id_column, print_object, print_table, remark, wants_json
+from core.cli.render.output import (
+    OUTCOME_COLOURS,
+    Column,
+    end,
+    format_optional,
+    id_column,
+    minute,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+)
 from core.cli.support.id_completion import complete_lesson, complete_loop
 from core.cli.support.options import (
     ListingCommand,
@@ -25,7 +34,7 @@ from core.cli.support.options import (
     reason_option,
     words_option,
 )
-from core.cli.support.project import open_project
+from core.cli.support.project import open_project, open_reader, read_snapshot
 from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
 from core.records.patterns import PatternType
@@ -35,6 +44,7 @@ from core.show.pages.reflections import place_name
 if TYPE_CHECKING:
     from core.cli.json.wire import Wire
     from core.project.project import Project
+    from core.records.reflections import Reflection as ReflectionRecord
 
 CONTRADICTS = "contradicts"  # A state beside the others: an approved pattern or another lesson demands the opposite.
 COLUMNS = (
@@ -47,6 +57,15 @@ COLUMNS = (
     Column("LESSON", lambda one: one.lesson.text, free=True, least=40),
     Column("FILE", lambda one: place_name(one.lesson), free=True, expendable=5),
 )
+
+REFLECTION_KINDS = (
+    "error-analysis",
+    "strategy-change",
+    "success-pattern",
+    "constraint-discovery",
+    "process-improvement",
+)
+
 
 _MODES: Final = {
     "ID": "accept reject kind_of_pattern reason",
@@ -244,3 +263,76 @@ def _lesson_json(project: Project, joined: JoinedLesson) -> Wire:
     return loops_json.AgentLesson.of(
         joined, joined.lesson, danger=describe_danger(joined.lesson.text, project.settings)
     )
+
+
+REFLECTION_COLUMNS = (
+    Column("AT (UTC)", lambda one: minute(one.at), expendable=2),
+    id_column("LOOP OR TASK", lambda one: one.loop_id or one.task_id),
+    Column("ITERATION", lambda one: _iteration(one), right=True, expendable=3),
+    Column("KIND", lambda one: f"{one.kind.replace('_', ' ')}{' (draft)' if one.draft else ''}".strip(), expendable=1),
+    Column("OUTCOME", lambda one: one.outcome.label, colours=OUTCOME_COLOURS),
+    Column("REFLECTION", lambda one: one.text, free=True),
+)
+RECURRING_COLUMNS = (
+    Column("ID", lambda cluster: cluster.id),
+    Column("LOOPS", lambda cluster: str(len(cluster.sources)), right=True),
+    Column("LAST (UTC)", lambda cluster: minute(cluster.last_at), expendable=2),
+    Column("KIND", lambda cluster: ", ".join(cluster.kinds).replace("_", " "), expendable=1),
+    Column("LEARNING", lambda cluster: cluster.text, free=True),
+)
+
+
+def list_reflections(
+    filter_text: str,
+    loop: str | None,
+    task: str | None,
+    kind: frozenset[str],
+    limit: int | None,
+    *,
+    recurring: bool,
+    min_loops: int | None,
+) -> None:
+    """List reflections, or with `recurring` learnings that at least `min_loops` loops reported."""
+    from core.show.reflections import REFLECTION_FIELDS, select_reflections
+
+    query = read_filter(filter_text, REFLECTION_FIELDS)
+    reader = open_reader(reads_agents=False) if recurring else None
+    snapshot = reader.view.snapshot if reader is not None else read_snapshot()
+    home = snapshot.find_loop(loop) if loop is not None else None
+    loop_ids = {loop} if home is None else {home.id, *home.aliases}
+    kinds = {word.replace("-", "_") for word in kind}
+
+    def matches(source: str, reflection: ReflectionRecord) -> bool:
+        is_of_loop = loop is None or source in loop_ids
+        return is_of_loop and task in {None, reflection.task_id} and (not kinds or reflection.kind in kinds)
+
+    if reader is not None:
+        clusters = [
+            cluster
+            for cluster in reader.recurring()
+            if len(cluster.sources) >= (min_loops or MIN_LOOPS) and any(matches(*one) for one in cluster.members)
+        ][:limit]
+        if wants_json():
+            print_object(
+                loops_json.RecurringList,
+                findings=snapshot.findings,
+                recurring=(
+                    loops_json.RecurringLearning.of(one, reflections=[member.reflection.id for member in one.members])
+                    for one in clusters
+                ),
+            )
+        else:
+            print_table(RECURRING_COLUMNS, clusters, "no recurring learnings")
+        end(snapshot.findings)
+        return
+    selected = (snapshot.reflections[key] for key in select_reflections(snapshot.reflections, query))
+    chosen = [one for one in selected if one.has_learning and matches(one.loop_id, one)][:limit]
+    if wants_json():
+        print_object(loops_json.ReflectionList, findings=snapshot.findings, reflections=chosen)
+    else:
+        print_table(REFLECTION_COLUMNS, chosen, "no reflections")
+    end(snapshot.findings)
+
+
+def _iteration(reflection: ReflectionRecord) -> str:
+    return format_optional(reflection.iteration if reflection.iteration is not None else reflection.attempt)

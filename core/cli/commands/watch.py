@@ -6,8 +6,8 @@ import click
 
 from core.cli.json import loops as loops_json
 from core.cli.render.output import line, print_json, wants_json, warn
-from core.cli.support.daemon import run_until_signal
 from core.cli.support.options import DecidingCommand
+from core.cli.support.process import run_until_signal
 from core.cli.support.project import open_project, read_configuration
 from core.records.findings import Severity
 

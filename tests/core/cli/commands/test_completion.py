@@ -32,15 +32,15 @@ def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.Mon
     assert sorted(ids) == ["pat-error-null-check-001", "pat-error-null-check-015"]
     monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
     assert completed("loop inject ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
-    assert completed("loop record ralph-fix-a --outcome", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
+    assert completed("loop record ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
     assert completed("task show task-", monkeypatch) == ["task-001", "task-002"]
-    assert completed("loop record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --f", monkeypatch) == ["--failure"]
+    assert completed("loop record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --cr", monkeypatch) == ["--criterion"]
     assert completed("changes anti_pattern.f", monkeypatch) == ["anti_pattern.failure_ratio_threshold="]
 
 
 def test_attempts_complete(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_PROJECT", str(sample))
-    assert completed("loop score task-001 --errors", monkeypatch) == ["task-001.1", "task-001.2", "task-001.3"]
+    assert completed("loop score task-001", monkeypatch) == ["task-001.1", "task-001.2", "task-001.3"]
 
 
 def test_an_id_that_a_shell_would_obey_is_not_offered(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,12 +56,12 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
     def debug(*words: str) -> Any:
         return call("debug", *words, "--project", tmp_path)
 
-    (lesson,) = debug("success", "s0", "--json").document["lessons"]
+    (lesson,) = debug("record", "s0", "--success", "--json").document["lessons"]
     assert lesson["effectiveness"] == 0.25
-    (cause,) = debug("causes", "--json").document["causes"]
+    (cause,) = debug("list", "--causes", "--json").document["causes"]
     assert (cause["fixes"]["held"], cause["fixes"]["failed"], cause["fixes"]["rate"]) == (1, 3, 0.25)
-    assert "25 %" in debug("causes").out
-    (template,) = debug("templates", category, "--min-effectiveness", "0", "--json").document["templates"]
+    assert "25 %" in debug("list", "--causes").out
+    (template,) = debug("list", "--templates", category, "--min-effectiveness", "0", "--json").document["templates"]
     assert (template["effectiveness"], template["fixes"]["rate"]) == (0.25, 0.25)
     fixes = debug("failure", "--message", f"TypeError: {MESSAGE}", "--json").document["fixes"]
     assert {(fix["fix"], fix["held"], fix["results"]["rate"]) for fix in fixes} == {("Guard it", True, 0.25)}
@@ -72,22 +72,22 @@ def test_a_fix_that_held_in_one_of_four_sessions_works_in_25_percent_everywhere(
 
 def test_the_example_of_the_document_through_every_query(debug: Any) -> None:
     for words in (
-        ("sessions", "--status", "passed", "--file", "SRC/auth/%", "--category", "Null-undefined access"),
-        ("similar", "typeerror", "--file", "src/auth/%"),
+        ("list", "--status", "passed", "--file", "SRC/auth/%", "--category", "Null-undefined access"),
+        ("list", "--error-type", "typeerror", "--file", "src/auth/%"),
     ):
         assert ids(debug(*words, "--json").document) == [EXAMPLE]
         assert EXAMPLE in debug(*words).out
-    (template,) = debug("templates", "null_undefined_access", "--json").document["templates"]
+    (template,) = debug("list", "--templates", "null_undefined_access", "--json").document["templates"]
     assert (template["pattern"], template["claimed"]) == ("null_access_without_check", [1.0])
     assert (template["fixes"]["held"], template["fixes"]["rate"]) == (1, 1.0)
-    assert "1/1" in debug("templates", "null_undefined_access").out
-    assert debug("templates", "null_undefined_access", "--min-effectiveness", "1").err == "no fix templates\n"
-    (cause,) = debug("causes", "--json").document["causes"]
+    assert "1/1" in debug("list", "--templates", "null_undefined_access").out
+    assert debug("list", "--templates", "null_undefined_access", "--min-effectiveness", "1").err == "no fix templates\n"
+    (cause,) = debug("list", "--causes", "--json").document["causes"]
     assert (cause["category"], cause["sessions"], cause["passing"]) == ("null_undefined_access", 1, 1)
-    assert debug("escalations", "--since", "7d").err == "no debug sessions\n"
-    assert debug("similar", "SyntaxError").err == "known error types: TypeError\nno debug sessions\n"
+    assert debug("list", "--escalated", "--since", "7d").err == "no debug sessions\n"
+    assert debug("list", "--error-type", "SyntaxError").err == "known error types: TypeError\nno debug sessions\n"
     known = "known categories of patterns: null_undefined_access\nno fix templates\n"
-    assert debug("templates", "null").err == known
+    assert debug("list", "--templates", "null").err == known
     shown = debug("show", "dm-001").out
     assert "fix: verified  Added early return for null/undefined input   +3/-0 lines" in shown
     assert debug("show", "nobody").code == 1
@@ -158,7 +158,7 @@ def test_quarantined_or_deprecated_patterns_are_never_offered(debug: Any, exampl
         offered = [pattern["id"] for pattern in debug(*words).document["patterns"]]
         if not offered:
             break
-        assert call(verb, offered[0], "--reason", "x", "--project", examples).code == 0
+        assert call("pattern", verb, offered[0], "--reason", "x", "--project", examples).code == 0
         assert offered[0] not in [pattern["id"] for pattern in debug(*words).document["patterns"]]
 
 
@@ -309,30 +309,30 @@ def test_an_unsafe_id_is_not_used_as_a_path(tmp_path: Path, call: Call) -> None:
 
 def test_retention_from_the_command_line(debug: Any, examples: Path) -> None:
     before = files(examples)
-    plan = debug("retain", "--dry-run", "--json").document["plan"]
+    plan = debug("archive", "--dry-run", "--json").document["plan"]
     assert {term["rule"] for kept in plan for term in kept["terms"]} == {"on_learning_identified"}
-    assert "2 files would be archived" in debug("retain", "--dry-run").err
+    assert "2 files would be archived" in debug("archive", "--dry-run").err
     assert files(examples) == before
-    moved = debug("retain", "--json").document["moved"]
+    moved = debug("archive", "--json").document["moved"]
     assert [one["session_ids"] for one in moved] == [[EXAMPLE], [EXAMPLE]]
-    assert debug("sessions").err == "no debug sessions\n"
-    assert EXAMPLE in debug("archived").out
-    archived = debug("escalate", EXAMPLE[:6])
+    assert debug("list").err == "no debug sessions\n"
+    assert EXAMPLE in debug("list", "--archived").out
+    archived = debug("record", EXAMPLE[:6], "--escalate")
     assert archived.code == 1 and f"restore it with: ralphdeck debug archive --restore {EXAMPLE}" in archived.err
-    assert debug("restore", "dm-002").code == 1
-    restored = debug("restore", EXAMPLE[:6])
+    assert debug("archive", "--restore", "dm-002").code == 1
+    restored = debug("archive", "--restore", EXAMPLE[:6])
     assert restored.code == 0
     (message,) = restored.err.splitlines()
     assert message.endswith("stays archived; restore again to get that file too")
     assert sum(one["to"] in message for one in moved) == 1
-    assert ids(debug("sessions", "--json").document) == [EXAMPLE]
-    assert debug("retain").err == "no debug session has expired\n"
+    assert ids(debug("list", "--json").document) == [EXAMPLE]
+    assert debug("archive").err == "no debug session has expired\n"
     young = {"session_id": "young", "status": "in_progress", "executions": []}
     old = {"session_id": "old", "updated_at": "2020-01-01", "executions": []}
     (examples / SESSIONS / "two.json").write_text(json.dumps([young, old]))
     stays = f"{SESSIONS}/two.json stays: 1 of its 2 sessions is due, and files move as a whole\n"
     for words in ((), ("--dry-run",)):
-        assert debug("retain", *words).err == f"no debug session has expired\n{stays}"
+        assert debug("archive", *words).err == f"no debug session has expired\n{stays}"
 
 
 @pytest.mark.parametrize(("message", "is_given"), [("TypeError: value 7 is null", True), ("value 8 is null", False)])

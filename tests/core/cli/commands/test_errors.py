@@ -35,7 +35,7 @@ def test_without_errors_there_is_no_context(sample: Path, call: Call) -> None:
 
 def test_add_and_resolve(sample: Path, call: Call) -> None:
     def document(*words: str) -> Any:
-        command = ("record", "bd-123.1") if words else ("score", "bd-123.1", "--errors")
+        command = ("record", "bd-123.1") if "--error" in words else ("score", "bd-123.1", "--errors")
         return call("loop", *command, *words, "--json", "--project", sample).document
 
     words = ["--tool", "typecheck", "--context", "After adding OAuth types", "--stack-trace", "at line 3"]

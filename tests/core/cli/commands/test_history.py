@@ -18,8 +18,8 @@ DRAFT = '{"attempt_id": 3, "observation": "\\u001b[2J# Fake", "learning": "x", "
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     """stdout as a terminal, and the waits on it."""
     waits: list[float] = []
-    monkeypatch.setattr("core.cli.commands.replay.is_terminal", lambda: True)
-    monkeypatch.setattr("core.cli.commands.replay.time.sleep", waits.append)
+    monkeypatch.setattr("core.cli.commands.history.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.commands.history.time.sleep", waits.append)
     yield waits
 
 
@@ -177,8 +177,8 @@ def test_ctrl_c_ends_a_replay(examples: Path, monkeypatch: pytest.MonkeyPatch, c
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("core.cli.commands.replay.is_terminal", lambda: True)
-    monkeypatch.setattr("core.cli.commands.replay.time.sleep", interrupted)
+    monkeypatch.setattr("core.cli.commands.history.is_terminal", lambda: True)
+    monkeypatch.setattr("core.cli.commands.history.time.sleep", interrupted)
     result = call("task", "show", "task-001.2", "--replay", "--project", examples)
     assert result.code == 130
     assert "Traceback" not in result.err
