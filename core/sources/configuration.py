@@ -33,7 +33,9 @@ POLICY: Final = "pruning_policy"
 METRICS: Final = "effectiveness_metrics"
 _EXTRAS: Final = tuple(key.encode() for name in (POLICY, METRICS) for key in (name, to_camel(name)))
 _SUFFIXES: Final = (".json", ".yaml", ".yml")
+
 _S = TypeVar("_S", bound=Struct)
+
 PLACES: Final = ("aiwg.yml", ".aiwg/config.yml")
 """Files that may contain settings; only the first one that has any is used."""
 MAX_BYTES: Final = 256 << 10  # Maximum size of a configuration.

@@ -24,11 +24,13 @@ from core.sources.normalize import Fields, document
 from core.sources.record_kinds import loop_directory
 
 MAX_TEXT: Final = 16_384  # Maximum length of one text of a session (stack trace, diff), in characters.
+
 _RESOLUTIONS: Final = frozenset({"resolved", "pending", "wont_fix", "escalated"})
 _SEVERITIES: Final = frozenset({"critical", "major", "minor"})
 _VERIFIED: Final = {"passed": True, "failed": False}
 _MAX_DEPTH: Final = 3  # Maximum nesting depth at which sessions are looked for.
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
 Place = tuple[str | int, ...]  # Keys and indexes that lead from the root of a document to a value.
 
 

@@ -41,6 +41,7 @@ RESULTS: Final = "results"  # File and folder names of tasks and attempts.
 MAX_ATTEMPTS: Final = 1_000_000  # Attempts with this number or a higher one are skipped as mistakes in a file.
 MAX_TEXT: Final = 4096  # Maximum length of a text in memory, in characters; the files are never changed.
 MAX_ENTRIES: Final = 1000  # Maximum entries of one list of an attempt; the quality history keeps the last ones.
+
 _NUMBERED: Final = re.compile(r"[0-9]{1,9}")
 _PRECEDENCE: Final = {OUTCOME: 0, TRAJECTORY: 1, ATTEMPT: 2, ACTIONS: 3}
 """Rank of the files of an attempt, best first: the file that is written last."""

@@ -152,7 +152,11 @@ class State(Struct, frozen=True):
 
 
 def check_liveness(
-    status: LoopStatus, pid: int | None, last_activity: datetime | None, modified_at: datetime | None, moment: Moment
+    status: LoopStatus,
+    pid: int | None,
+    last_activity: datetime | None,
+    modified_at: datetime | None,
+    moment: Moment,
 ) -> tuple[Liveness, str]:
     """Return the liveness of a loop and a one-line reason.
 

@@ -69,6 +69,7 @@ from core.sources.record_kinds import (
 from core.sources.reflections import make_reflection, read_headed_lines
 
 _K = TypeVar("_K", bound=Keys)
+
 _MAX_FAILURES: Final = 100  # Maximum errors that are read from one field.
 _REGISTRIES: Final = frozenset({sources.REGISTRY, sources.EXTERNAL_REGISTRY, sources.LAUNCHER})
 _PATTERN_KEYS: Final = ("pattern_id", "template_id", "id")

@@ -32,6 +32,7 @@ MAX_ITERATIONS: Final = ("maxIterations", "max_iterations")
 STARTED: Final = ("startTime", "started_at", "start_time", "startedAt", "startTimeMs", "startTimestamp")
 UPDATED: Final = ("lastUpdate", "last_updated", "updated_at", "updatedAt")
 ENDED: Final = ("endTime", "completed_at", "completedAt", "end_time", "endTimestamp")
+
 _T = TypeVar("_T")
 
 
@@ -332,7 +333,11 @@ class Fields:
             self.findings.append(Finding(self.file, place, severity, code, message))
 
     def _one(
-        self, names: tuple[str, ...], read: Callable[[Any], _T | None], expected: str, code: str = "wrong-type"
+        self,
+        names: tuple[str, ...],
+        read: Callable[[Any], _T | None],
+        expected: str,
+        code: str = "wrong-type",
     ) -> _T | None:
         for name in names:
             value = self.mapping.get(name)

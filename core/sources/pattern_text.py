@@ -31,6 +31,7 @@ TYPE_WORDS: Final = {
 }
 """Pattern type by the first word of a `type` value, a file name or the key of a list."""
 _decoder: Final = msgspec.json.Decoder(dict[str, Raw] | list[Raw])
+
 _REGISTRY: Final = "pattern_registry"
 _PLAIN: Final = "patterns"
 LIST_OF: Final = {
@@ -158,7 +159,12 @@ def split_items(file: str, document: Any, findings: list[Finding]) -> list[Patte
 
 
 def _items(
-    top: Any, type_of_file: PatternType | None, file: str, findings: list[Finding], path: Path = (), pointer: str = ""
+    top: Any,
+    type_of_file: PatternType | None,
+    file: str,
+    findings: list[Finding],
+    path: Path = (),
+    pointer: str = "",
 ) -> Iterator[PatternItem]:
     def report(message: str, place: str = pointer, severity: Severity = Severity.WARNING) -> None:
         findings.append(Finding(file, place, severity, "no-patterns", message))

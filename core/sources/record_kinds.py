@@ -90,6 +90,7 @@ _HOMES: Final = {
     ".aiwg/ralph-external/archive": EXTERNAL_ARCHIVE,
 }
 HOME_FOLDERS: Final = frozenset(_HOMES)  # Folders that contain one subfolder per loop.
+
 LISTED: Final = 3  # Highest load order of the files that lists of loops and patterns need.
 EPISODIC: Final = "episodic"
 REFLEXION: Final = "reflexion"
@@ -98,6 +99,8 @@ MEMORY_MANAGER: Final = "memory-manager"
 CROSS_TASK: Final = "cross-task"
 STATE: Final = "state"
 DEBUG_SESSION: Final = "debug_session"
+
+
 _DATA: Final = r"[^/]+\.(?:json|ya?ml|jsonl)"
 _DOCUMENT: Final = r"(?!index\.)[^/]+\.(?:json|ya?ml)"
 _TREE: Final = "(?:ralph|ralph-external)"
@@ -105,6 +108,7 @@ _HOME: Final = rf"{_TREE}/(?:loops|archive)/[^/]+"
 _CURATION: Final = "ralph/shared/curation"
 _TASK: Final = "ralph/tasks/[^/]+"
 _ATTEMPT: Final = rf"{_TASK}/attempts/[0-9]{{1,9}}"
+
 _STATE_FILE: Final = RecordKind("", "", ("loops", "reflections"), load_order=1, shape=STATE)
 _ORDERED: Final = (
     RecordKind(
@@ -232,6 +236,7 @@ ACTIONS: Final = KINDS["actions"]
 EPISODIC_REFLECTIONS: Final = KINDS["episodic-reflections"]
 DEBUG_SESSIONS: Final = KINDS["debug-sessions"]
 FOLDER: Final = KINDS[DIRECTORY]
+
 _PATH: Final = lazy_regex(rf"\.aiwg/(?:{'|'.join(f'({kind.path})' for kind in _ORDERED)})")
 NAMED_BY_ID: Final = frozenset({*HOME_FOLDERS, ".aiwg/ralph/tasks"})
 """Folders whose subfolders have IDs as names."""
@@ -320,6 +325,8 @@ ROOT_FOLDERS: Final = tuple(f".aiwg/{root}" for root in _ROOTS)
 """Folders below which all record files are."""
 _SETTLED_NS: Final = 2_000_000_000  # age from which the times of a folder change with its content: the coarsest clock
 _MAX_PARTS: Final = 7  # Maximum number of parts in a path; `.aiwg/ralph/loops/<id>/reflections/<n>.json` has 6.
+
+
 StampRow = tuple[int, int, int, int]
 """Inode, size, mtime and ctime in ns, as in `Stamp`: comparing 60,000 tuples takes less time than making stamps."""
 

@@ -54,7 +54,11 @@ _FINAL_ERRORS: Final = frozenset(
     {"authentication_failed", "billing_error", "context_overflow", "invalid_request", "oauth_org_not_allowed"}
 )
 """Errors after which a session does not go on by itself, and its goal is cleared."""
-_GOAL_ENDS: Final = {"met": LoopStatus.COMPLETED, "failed": LoopStatus.FAILED, "cleared": LoopStatus.ABORTED}
+_GOAL_ENDS: Final = {
+    "met": LoopStatus.COMPLETED,
+    "failed": LoopStatus.FAILED,
+    "cleared": LoopStatus.ABORTED,
+}
 _JOB_STATES: Final = {
     "working": LoopStatus.RUNNING,
     "blocked": LoopStatus.WAITING,
@@ -482,7 +486,10 @@ class ClaudeAdapter(SessionAdapter):
             loop_id=loop.id,
             iterations=iterations,
             notes=tuple(note for one in sessions[-1:] for note in self.notes(one)),
-            facts=(*dict(fact for one in sessions for fact in self.facts(one)).items(), *closed_issues(files, names)),
+            facts=(
+                *dict(fact for one in sessions for fact in self.facts(one)).items(),
+                *closed_issues(files, names),
+            ),
         )
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:

@@ -368,4 +368,9 @@ def _close_turn(state: Session, at: str | None, duration_ms: float | None = None
         state.turns[-1].duration_ms = duration_ms
 
 
-_TIMED: Final = {"user": _add_user, "assistant": _add_assistant, "system": _add_system, "attachment": _add_attachment}
+_TIMED: Final = {
+    "user": _add_user,
+    "assistant": _add_assistant,
+    "system": _add_system,
+    "attachment": _add_attachment,
+}

@@ -139,6 +139,7 @@ MAX_ENTRIES: Final = 50_000  # of one folder
 MAX_FIRST_LINE: Final = 256 << 10
 _RELISTED_EVERY: Final = 10  # full looks, of which one lists all folders: some network drives keep no times of folders
 _PARTS_OF_PRIVATE: Final = {".config": 2, ".local": 3, ".cache": 2}  # folders below home that belong to no one agent
+
 _State = TypeVar("_State", bound=Struct)
 _Value = TypeVar("_Value")
 _Rows = list[tuple[Any, ...]]

@@ -224,7 +224,10 @@ def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
 
 
 def test_a_saved_context_is_an_escalation() -> None:
-    assert read_escalation(PATH, SAVED) == ((Escalation(session_id="s", at=AT, by="ada", reason="why", file=PATH),), ())
+    assert read_escalation(PATH, SAVED) == (
+        (Escalation(session_id="s", at=AT, by="ada", reason="why", file=PATH),),
+        (),
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def test_an_invalid_weight_counts_as_one(weight: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"]
+    "bad",
+    [b"nonsense\n", b"[]\n", b"{}\n", line(kind="guessed"), line(id=""), line(at="soon"), b"[" * 999 + b"\n"],
 )
 def test_an_invalid_line_does_not_affect_others(bad: bytes) -> None:
     found, findings = read(line(id="e1") + bad + line(id="e3"))

@@ -140,9 +140,26 @@ def test_a_document_that_is_not_an_object_is_a_finding(value: Any) -> None:
 def test_iterations_of_every_kind_of_loop_read_the_same_way() -> None:
     state = {
         "iterations": [
-            {"number": 1, "timestamp": "2026-04-30T10:00:00Z", "action": "a", "result": "r", "verified": False},
-            {"iteration": 2, "completed_at": "2026-04-30T10:05:00Z", "status": "partial_success", "notes": "n"},
-            {"number": 2, "status": "error", "duration": 16, "filesModified": ["src/a.ts"], "learnings": ["l"]},
+            {
+                "number": 1,
+                "timestamp": "2026-04-30T10:00:00Z",
+                "action": "a",
+                "result": "r",
+                "verified": False,
+            },
+            {
+                "iteration": 2,
+                "completed_at": "2026-04-30T10:05:00Z",
+                "status": "partial_success",
+                "notes": "n",
+            },
+            {
+                "number": 2,
+                "status": "error",
+                "duration": 16,
+                "filesModified": ["src/a.ts"],
+                "learnings": ["l"],
+            },
             {"iteration_number": 4, "quality_score": 85, "verification_status": "passed"},
         ]
     }
@@ -306,7 +323,13 @@ def loop(**known: Any) -> Loop:
 
 def test_a_loop_without_files_has_no_details(paths: ProjectPaths) -> None:
     story = read_loop_details(paths, loop())
-    assert (story.loop_id, story.iterations, story.notes, story.facts, story.checkpoints) == ("a", (), (), (), ())
+    assert (story.loop_id, story.iterations, story.notes, story.facts, story.checkpoints) == (
+        "a",
+        (),
+        (),
+        (),
+        (),
+    )
 
 
 def test_iterations_merge_by_number_and_the_state_wins(paths: ProjectPaths) -> None:

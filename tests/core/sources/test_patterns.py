@@ -64,7 +64,9 @@ class TestDocuments:
         assert first.recorded_counts == RecordedCounts(rate=0.92, uses=12)
         assert first.last_used == parse_time("2026-02-02T15:00:00Z")
         assert first.source_loops[1] == SourceLoop(
-            loop_id="ralph-fix-validation-b2c3d4e5", at=parse_time("2026-02-02T14:30:00Z"), contributed_by="debugger"
+            loop_id="ralph-fix-validation-b2c3d4e5",
+            at=parse_time("2026-02-02T14:30:00Z"),
+            contributed_by="debugger",
         )
         assert second.recorded_counts == RecordedCounts(rate=0.75, uses=4, successes=3, failures=1)
         assert third.title == "TypeError: type mismatch"
@@ -104,7 +106,10 @@ class TestShapes:
     @pytest.mark.parametrize(
         ("document", "pointer"),
         [
-            ({"version": "1.0.0", "pattern_registry": {"error_patterns": ALL}}, "/pattern_registry/error_patterns/0"),
+            (
+                {"version": "1.0.0", "pattern_registry": {"error_patterns": ALL}},
+                "/pattern_registry/error_patterns/0",
+            ),
             ({"pattern_registry": ALL}, "/pattern_registry/0"),
             ({"error_patterns": ALL, "pruning_policy": {}}, "/error_patterns/0"),
             ({"patterns": ALL}, "/patterns/0"),
@@ -176,7 +181,16 @@ class TestShapes:
 class TestRecords:
     @pytest.mark.parametrize(
         ("rate", "expected"),
-        [(0.75, 0.75), (75, 0.75), ("75%", 0.75), ("3/4", 0.75), (1, 1.0), (0, 0.0), (100, 1.0), ("0.5", 0.5)],
+        [
+            (0.75, 0.75),
+            (75, 0.75),
+            ("75%", 0.75),
+            ("3/4", 0.75),
+            (1, 1.0),
+            (0, 0.0),
+            (100, 1.0),
+            ("0.5", 0.5),
+        ],
     )
     def test_spellings_of_a_rate_are_read(self, rate: Any, expected: float) -> None:
         assert one(success_rate=rate).recorded_counts.rate == expected
@@ -269,7 +283,18 @@ class TestRecords:
                 st.lists(inner, max_size=3)
                 | st.dictionaries(
                     st.sampled_from(
-                        sorted({*ERROR, *ANTI, *SUCCESS, *TEMPLATE, "source_loops", "loop_id", "tags", "patterns"})
+                        sorted(
+                            {
+                                *ERROR,
+                                *ANTI,
+                                *SUCCESS,
+                                *TEMPLATE,
+                                "source_loops",
+                                "loop_id",
+                                "tags",
+                                "patterns",
+                            }
+                        )
                     )
                     | st.text(max_size=4),
                     inner,
@@ -414,7 +439,11 @@ def merge(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
 
 def test_merging_applies_additions_changes_and_removals() -> None:
     changed = {**A, "usage_count": 2, "last_used": "today"}
-    assert merge([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [changed, {"pattern_id": "ours"}, NEW]
+    assert merge([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
+        changed,
+        {"pattern_id": "ours"},
+        NEW,
+    ]
 
 
 def test_merging_keeps_records_that_both_changed() -> None:

@@ -214,7 +214,10 @@ def test_the_other_registry_layout_is_read(examples: Snapshot) -> None:
 def test_cross_loop_learning_is_read(examples: Snapshot) -> None:
     loop = examples.loops["ralph-fix-validation-b2c3d4e5"]
     used = {use.pattern_id: (use.applied, use.successful, use.iteration) for use in loop.injected}
-    assert used == {"pat-error-null-check-015": (True, True, 2), "pat-error-type-mismatch-003": (True, True, 4)}
+    assert used == {
+        "pat-error-null-check-015": (True, True, 2),
+        "pat-error-type-mismatch-003": (True, True, 4),
+    }
     assert [(one.pattern_id, one.new, one.rate) for one in loop.extracted] == [
         ("pat-error-optional-types-016", True, 1.0)
     ]
@@ -226,7 +229,11 @@ def test_every_documented_reflection_format_is_read(examples: Snapshot) -> None:
     by_shape: dict[str, list[Reflection]] = {}
     for one in examples.reflections.values():
         by_shape.setdefault(one.shape, []).append(one)
-    assert {shape: len(found) for shape, found in by_shape.items()} == {"episodic": 3, "hook": 1, "reflexion": 1}
+    assert {shape: len(found) for shape, found in by_shape.items()} == {
+        "episodic": 3,
+        "hook": 1,
+        "reflexion": 1,
+    }
     (hook,) = by_shape["hook"]
     assert (hook.loop_id, hook.iteration, hook.outcome) == ("ralph-001", 3, Outcome.FAILURE)
     assert hook.learning == "Add token expiry check as first validation step"

@@ -15,7 +15,13 @@ import pytest
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from core.sources.adapters.codex import CodexAdapter, Rollout, RolloutFold
 from core.sources.adapters.sessions import MAX_FAILURES, MAX_TURNS
-from tests.core.sources.adapters.fixtures import NOW, Case, check_damages, check_replacements, open_case
+from tests.core.sources.adapters.fixtures import (
+    NOW,
+    Case,
+    check_damages,
+    check_replacements,
+    open_case,
+)
 from tests.e2e.play_codex import play
 
 ID = "019fa000-0000-7000-8000-000000000001"
@@ -275,7 +281,8 @@ def test_a_locked_database_keeps_the_last_goal(open_codex: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "values"), [("thread_id, status", (ID, "paused")), ("status, thread_id, objective", ("paused", ID, 7))]
+    ("columns", "values"),
+    [("thread_id, status", (ID, "paused")), ("status, thread_id, objective", ("paused", ID, 7))],
 )
 def test_a_table_with_other_columns_is_read(open_codex: Open, columns: str, values: tuple[object, ...]) -> None:
     case = open_codex("exec")

@@ -12,7 +12,11 @@ import pytest
 
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
 from core.sources.adapters.frankbria import FrankbriaAdapter
-from tests.core.sources.adapters.fixtures import NOW, Case, open_case
+from tests.core.sources.adapters.fixtures import (
+    NOW,
+    Case,
+    open_case,
+)
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 TASK = "Make the cart exact."
