@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from core.base.errors import AlreadyDone, Proposed, Refused, UnknownRecord
-from core.cli.json import decisions as decisions_json
-from core.cli.json import patterns as patterns_json
 from core.cli.render.output import end, line, print_json, print_object, remark, wants_json, warn
 from core.cli.support.dry_run import dry_run_option, forecast_decision
 from core.cli.support.id_completion import complete_pattern
@@ -219,6 +217,8 @@ def print_decided(decided: Decided) -> None:
 
 def decided_json(decided: Decided) -> Wire:
 
+    from core.cli.json import decisions as decisions_json
+
     return (decisions_json.DecidedTogether if decided.group or decided.refused else decisions_json.Decided).of(decided)
 
 
@@ -233,6 +233,7 @@ class _Unchanged(NamedTuple):
 
 def decide_each(project: Project, commands: Iterable[Command], empty: str = "") -> None:
     """Make and print decisions, each with its own undo; without any, print `empty`."""
+
     made: list[Decided | _Unchanged] = []
     for command in commands:
         try:
@@ -243,6 +244,8 @@ def decide_each(project: Project, commands: Iterable[Command], empty: str = "") 
         warn(*decided.warnings)
 
     if wants_json():
+        from core.cli.json import decisions as decisions_json
+
         print_object(decisions_json.DecidedEach, decisions=made)
     else:
         for decided in made:
@@ -262,7 +265,10 @@ def _print_proposed(what: str) -> None:
 
 
 def _print_undecided(summary: str, text: str) -> None:
+
     if wants_json():
+        from core.cli.json import decisions as decisions_json
+
         print_object(decisions_json.Decided, decision=None, summary=summary, warnings=[], written=False)
     else:
         line(text)
@@ -342,6 +348,8 @@ def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
     from core.index.findings import all_findings
 
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(patterns_json.InversionList, findings=all_findings(project.view), proposals=proposals)
     else:
         for proposal in proposals:

@@ -14,7 +14,6 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
-from core.cli.json import loops as loops_json
 from core.cli.render.output import end, print_bytes, print_json, remark, wants_json, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
@@ -33,12 +32,9 @@ from core.cli.support.project import find_loop, open_project, open_reader
 from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES
-from core.show.pages.loops import delivery_explanation, delivery_text
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState
     from core.project.project import Project
@@ -281,6 +277,7 @@ def print_delivery(loop_id: str) -> None:
     """Print how the context for its task gets to a loop."""
     from core.index.findings import all_findings
     from core.project.reader import find_delivery
+    from core.show.pages.loops import delivery_explanation, delivery_text
 
     project = open_project(asks=False)
     loop = find_loop(project, loop_id)
@@ -288,15 +285,15 @@ def print_delivery(loop_id: str) -> None:
     explanation, text = delivery_explanation(loop, delivery, obstacle), delivery_text(delivery)
     findings = all_findings(project.view)
 
-    def document() -> Struct:
+    if wants_json():
+        from core.cli.json import loops as loops_json
 
         command, diff = ((), "") if delivery is None else (delivery.command, delivery.diff)
-        return loops_json.DeliveryDocument.of(
-            loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
+        print_json(
+            loops_json.DeliveryDocument.of(
+                loop_id=loop.id, explanation=explanation, command=command, diff=diff, findings=findings
+            )
         )
-
-    if wants_json():
-        print_json(document())
     else:
         remark(explanation)
         click.echo(mask_secrets(visible(text)), nl=False)

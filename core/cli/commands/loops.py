@@ -8,7 +8,6 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import format_cost, format_count
-from core.cli.json import loops as loops_json
 from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
 from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import ReadingCommand, words_option
@@ -92,6 +91,7 @@ def list_loops(
     ]
     chosen.sort(key=lambda loop: rows.loop_rank(loop, needs.get(loop.id)))
     if wants_json():
+        from core.cli.json import loops as loops_json
         from core.cli.json.loops import loop_row
 
         found = [loop_row(state, loop, needs.get(loop.id)) for loop in chosen]
@@ -124,6 +124,7 @@ def show(loop_id: str) -> None:
       ralphdeck loop show ralph-fix-auth-a1b2c3d4
       ralphdeck loop show claude:9c0f1e2a --json | jq '.iterations[].result'
     """
+    from core.cli.json import loops as loops_json
     from core.cli.render.document import print_document
     from core.show.loops import loop_document
     from core.show.needs import find_need
@@ -150,6 +151,8 @@ def show(loop_id: str) -> None:
 
 def show_usage(by: str, sources: frozenset[str]) -> None:
     """Sum the tokens and the reported cost of loops."""
+    from core.cli.json import loops as loops_json
+
     snapshot = read_snapshot(read_configuration(), adapted=True)
     chosen = (loop for loop in snapshot.loops.values() if not sources or loop.source_name in sources)
     loops = list(filter(has_usage, chosen))

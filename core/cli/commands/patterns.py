@@ -10,8 +10,6 @@ import click
 from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
-from core.cli.commands.decisions import decide, decide_each
-from core.cli.json import patterns as patterns_json
 from core.cli.render.document import print_list
 from core.cli.render.output import (
     Column,
@@ -48,7 +46,6 @@ from core.cli.support.project import (
     read_configuration,
     read_snapshot,
 )
-from core.decisions.commands import Archive, Merge, PrunePatterns, Restore
 from core.learning.bursts import known_time
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
@@ -125,6 +122,8 @@ def _list_archived() -> None:
         Column("REASON", lambda item: item.reason, free=True),
     )
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(patterns_json.ArchivedPatternList, findings=findings, archived=archived)
     else:
         print_table(columns, archived, "no archived patterns")
@@ -154,6 +153,8 @@ def _find_stale(snapshot: Snapshot, board: Scoreboard) -> frozenset[str]:
 def _print_list_json(
     rows: Iterable[tuple[Pattern, Assessment]], stale: Collection[str], findings: Sequence[Finding]
 ) -> None:
+
+    from core.cli.json import patterns as patterns_json
 
     patterns = [
         patterns_json.PatternRow.of(
@@ -192,6 +193,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
       ralphdeck pattern show pat-error-null-check-015 --as-of 7d
       ralphdeck pattern show pat-error-null-check-015 --why
     """
+
     if choose_mode({"--why": "pattern_id", "": "pattern_id as_of"}):
         _explain(pattern_id)
         return
@@ -206,6 +208,8 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
     findings = tuple(finding for finding in all_findings(state) if finding.file == pattern.file)
     verdicts = state.inputs.verdicts(pattern)
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(
             patterns_json.PatternDocument,
             findings=findings,
@@ -226,6 +230,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
 
 def _team_json(state: ProjectState, pattern_id: str) -> Wire | None:
     """Return the sums of the team's other projects on a pattern; None without any."""
+    from core.cli.json import patterns as patterns_json
     from core.learning.evidence_inputs import list_team_results
     from core.learning.maturity import decayed_counts
 
@@ -239,6 +244,7 @@ def _team_json(state: ProjectState, pattern_id: str) -> Wire | None:
 def _details(state: ProjectState, pattern: Pattern) -> Wire:
     from core.cli.commands.anchors import anchor_rows
     from core.cli.commands.scan import scan_finding
+    from core.cli.json import patterns as patterns_json
     from core.index.anchors import find_doubtful
 
     assessment = state.assessment(pattern.id)
@@ -281,6 +287,7 @@ def _explain(pattern_id: str) -> None:
 
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> Wire:
+    from core.cli.json import patterns as patterns_json
     from core.index.findings import all_findings, count_conflicts, explain_pattern
 
     found = explain_pattern(state, pattern_id)
@@ -333,6 +340,8 @@ def prune(
       ralphdeck pattern prune pat-error-retry-004 --reason "the library was removed"
       ralphdeck pattern prune --restore pat-error-retry-004
     """
+    from core.cli.commands.decisions import decide
+    from core.decisions.commands import PrunePatterns, Restore
     from core.index.findings import all_findings
 
     mode = choose_mode(_PRUNE_MODES)
@@ -359,6 +368,8 @@ def prune(
         Column("REASON", lambda row: row[0].reason, free=True),
     )
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(
             patterns_json.PruneList,
             prune=(patterns_json.PrunedPattern.of(item, pattern, id=pattern.id) for item, pattern in rows),
@@ -370,6 +381,9 @@ def prune(
 
 def _archive(pattern_ids: Iterable[str], reason: str) -> None:
     """Move patterns into the archive of this month."""
+    from core.cli.commands.decisions import decide_each
+    from core.decisions.commands import Archive
+
     if not reason:
         raise click.UsageError("give a --reason for archiving these patterns")
     project = open_project()
@@ -398,6 +412,8 @@ def _list_duplicates(threshold: float | None) -> None:
         Column("TITLE", lambda row: pattern_title(patterns[row[0]]), free=True, expendable=1),
     )
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(patterns_json.DuplicateList, findings=all_findings(state), duplicates=pairs)
     else:
         print_table(columns, pairs, "no duplicates")
@@ -425,6 +441,9 @@ def merge(target: str | None, other: str | None, threshold: float | None, dry_ru
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002 --dry-run
       ralphdeck pattern merge pat-error-null-check-015 pat-error-null-guard-002
     """
+    from core.cli.commands.decisions import decide
+    from core.decisions.commands import Merge
+
     if choose_mode({"KEPT": "other dry_run reason", "": "threshold"}) == "":
         _list_duplicates(threshold)
         return
@@ -450,6 +469,8 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
     after = as_read({**ours, **merge_changes(ours, theirs, target.type, now())}, target.type)
 
     if wants_json():
+        from core.cli.json import patterns as patterns_json
+
         print_object(
             patterns_json.MergePreview,
             kept=target.id,
@@ -465,6 +486,7 @@ def _print_preview(target: Pattern, other: Pattern) -> None:
 
 
 def _counts(pattern: Pattern) -> Wire:
+    from core.cli.json import patterns as patterns_json
     from core.decisions.merge import Tally
 
     counts = pattern.recorded_counts

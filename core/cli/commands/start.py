@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from core.agents.agent_table import AGENTS
-from core.agents.setup import git_root, ignore_private_files
 from core.base.errors import RalphdeckError, ReadOnly, Unwritable
 from core.base.paths import ProjectPaths, is_folder, project_at
 from core.base.text import plural
@@ -245,6 +244,8 @@ def init(folder: Path | None) -> None:
     Example:
       ralphdeck init && ralphdeck connect claude
     """
+    from core.agents.setup import git_root, ignore_private_files
+
     if folder is not None and named_project() is not None and folder.absolute() != named_project():
         raise click.UsageError("give either FOLDER or --project")
     project = choose_project(folder)
@@ -270,6 +271,8 @@ def init(folder: Path | None) -> None:
 
 def choose_project(folder: Path | None) -> ProjectPaths:
     """Return the named project, else the root of the Git repository of the current folder, else that folder."""
+    from core.agents.setup import git_root
+
     named = folder or named_project()
     if named is not None:
         return project_at(named)

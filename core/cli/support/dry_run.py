@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.text import plural
-from core.cli.json import decisions as decisions_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.records.decisions import verb_info
 
@@ -25,6 +24,7 @@ dry_run_option: Final = click.option(
 
 def forecast_decision(project: Project, command: Command) -> Decided:
     """Print what a decision would change; returns and raises as `Project.decide`."""
+
     # Only a dry run needs these.
     from core.project.forecast import Forecaster
     from core.tasks.task_links import embeddable_work
@@ -42,6 +42,8 @@ def forecast_decision(project: Project, command: Command) -> Decided:
         remark_missing_vectors(found.by_words.missing)
     changed = ((one.kind, one.id, "when it resumes" if one.kind == "paused" else None) for one in found.changed)
     if wants_json():
+        from core.cli.json import decisions as decisions_json
+
         print_object(decisions_json.DryRun, found, decided, dry_run=True, changed=changed)
     else:
         _print(decided, found)

@@ -8,8 +8,6 @@ import signal
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-import click
-
 if TYPE_CHECKING:
     from core.project.watch_loop import Daemon
 
@@ -43,4 +41,6 @@ def run_until_signal(daemon: Daemon) -> None:
         signal.signal(number, stop)
     daemon.run()
     if caught:
+        import click  # hooks start without it
+
         click.get_current_context().exit(_TERMINATED + caught[0])
