@@ -302,6 +302,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     @on(Engine.Changed)
     def _changed(self) -> None:
+        if not self.screen_stack:
+            return  # the app is closing
         before = self.view
         self.view, delta = self.engine.take()
         loading = self.progress is not None

@@ -294,6 +294,14 @@ def test_the_app_starts_again_without_a_view_that_is_unusable(
     assert shown == views
 
 
+async def test_a_change_that_arrives_while_the_app_closes_is_ignored(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home) as user:
+        app, before = user.app, user.app.view
+    assert not app.screen_stack
+    app._changed()
+    assert app.view is before
+
+
 async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) -> None:
     app = make_app(sample, home)
     async with app.run_test(size=(80, 24)) as pilot:
