@@ -121,7 +121,7 @@ def test_an_unknown_theme_is_refused_with_the_names_and_the_nearest_one(
 
 
 def test_a_theme_is_refused_where_there_is_no_screen(examples: Path, call: Call) -> None:
-    refused = call("--theme", "light", "--project", examples, "loops")
+    refused = call("--theme", "light", "--project", examples, "loop", "list")
     assert refused.code == 2 and "not with loop" in refused.err
     assert call("demo", "--check", "--theme", "light").code == 2
 
