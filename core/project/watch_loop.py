@@ -17,10 +17,7 @@ from msgspec.structs import asdict
 
 from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.base.text import visible_line
-from core.decisions.commands import PrunePatterns
-from core.decisions.record_changes import PRUNE
 from core.files.watcher import FileChanges, Watcher, WatchState
-from core.project.notifications import NotificationKind, find_notifications
 from core.records.decisions import Verb, sign_unattended
 from core.records.findings import Severity
 from core.records.loops import FINISHED, HOOKS, Loop
@@ -411,6 +408,8 @@ class Daemon(WatchLoop):
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Report the changes; archive weak patterns if that is due."""
+        from core.project.notifications import find_notifications
+
         for one in find_notifications(before, after, delta):
             self._emit(one.what.value, one.subject, one.text, one.severity)
         if self._prune:
@@ -456,6 +455,8 @@ class Daemon(WatchLoop):
 
     def _emit_effects(self, before: ProjectState) -> None:
         """Report the changes that the daemon's own decision caused, but not the decision."""
+        from core.project.notifications import NotificationKind, find_notifications
+
         after = self.project.view
         changed = frozenset(after.snapshot.patterns) ^ frozenset(before.snapshot.patterns)
         for one in find_notifications(before, after, Delta(patterns=changed, decisions=True)):
@@ -463,6 +464,9 @@ class Daemon(WatchLoop):
                 self._emit(one.what.value, one.subject, one.text, one.severity)
 
     def _prune_due(self) -> None:
+        from core.decisions.commands import PrunePatterns
+        from core.decisions.record_changes import PRUNE
+
         policy = self.project.settings.pruning
         decisions = self.project.view.snapshot.decisions
         last = max((d.at for d in decisions if d.verb is Verb.ARCHIVE and d.subject == PRUNE), default=None)
