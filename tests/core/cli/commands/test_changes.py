@@ -1,9 +1,15 @@
+"""`changes`: between two moments, and with other thresholds."""
+
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from core.base.settings import THRESHOLDS
 from core.files.user_files import state_file
 from tests.core.cli.conftest import Call
 
@@ -61,3 +67,88 @@ def test_patterns_as_of_a_day(sample: Path, call: Call) -> None:
 def test_every_year_has_four_digits(sample: Path, call: Call) -> None:
     out = call("changes", "--since", "0001-01-01", "--until", "0002-01-01", "--project", sample).out
     assert out.startswith("0001-01-01 00:00 to 0002-01-01 23:59 UTC\n")
+
+
+def test_other_thresholds_change_states(sample: Path, call: Call) -> None:
+    words = ["changes", "maturity.half_life_days=20", "--json", "--project", str(sample)]
+    document = call(*words).document
+    assert [(t["name"], t["value"]) for t in document["tried"]] == [("maturity.half_life_days", 20.0)]
+    states = Counter(
+        pattern["computed_state"]
+        for pattern in call("pattern", "list", "--json", "--project", sample).document["patterns"]
+    )
+    assert {count["state"]: count["before"] for count in document["counts"]} == states
+    moved = Counter[str]()
+    for turn in document["turns"]:
+        moved[turn["before"]] -= 1
+        moved[turn["after"]] += 1
+    assert document["turns"]
+    for count in document["counts"]:
+        assert count["after"] - count["before"] == moved[count["state"]]
+    plain = call("changes", "maturity.half_life_days=20", "--project", sample).out
+    assert plain.startswith("maturity.half_life_days: 90 → 20\n")
+    assert all(turn["id"] in plain for turn in document["turns"])
+
+
+def test_the_defaults_change_nothing(sample: Path, call: Call) -> None:
+    result = call("changes", "min_helpful=5", "max_harmful=15%", "--project", sample)
+    assert (result.code, result.err) == (0, "") and "Nothing changes" in result.out
+
+
+def test_without_arguments_it_lists_the_thresholds(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [known.name for known in THRESHOLDS]
+    assert [line.split()[0] for line in call("changes", "--thresholds").out.splitlines()[1:]] == names
+    assert [known["name"] for known in call("changes", "--thresholds", "--json").document["thresholds"]] == names
+
+
+def test_a_threshold_without_effect_is_reported(sample: Path, call: Call) -> None:
+    result = call("changes", "multiplier_proven=3", "--project", sample)
+    assert result.code == 0
+    assert "Warning: maturity.multiplier_proven changes no state" in result.err
+
+
+@pytest.mark.parametrize(
+    ("word", "reported"),
+    [
+        ("half_life_days=3", "is ambiguous; use maturity.half_life_days"),
+        ("maturity.half_life_days=0", "above 0"),
+        ("maturity.half_life_days=-1", "above 0"),
+        ("maturity.half_life_days=nan", "above 0"),
+        ("maturity.min_helpfull=1", "did you mean maturity.min_helpful"),
+        ("min_helpfull=1", "did you mean maturity.min_helpful"),
+        ("zzz=1", "no threshold 'zzz'\nTo list them: ralphdeck changes --thresholds"),
+        ("max_harmful=2", "0 to 1"),
+        ("max_marks=1.5", "whole number"),
+        ("max_marks", "NAME=VALUE"),
+        ("=", "no threshold"),
+    ],
+)
+def test_an_invalid_threshold_or_value_is_wrong_usage(word: str, reported: str, sample: Path, call: Call) -> None:
+    result = call("changes", word, "--json", "--project", sample)
+    assert (result.code, result.out) == (2, "")
+    assert reported in result.err
+    assert len(result.err.splitlines()[-1]) < 200
+
+
+def test_a_threshold_has_one_value(sample: Path, call: Call) -> None:
+    result = call("changes", "min_helpful=3", "maturity.min_helpful=4", "--project", sample)
+    assert (result.code, result.out) == (2, "")
+    assert "maturity.min_helpful is given twice" in result.err
+
+
+def test_weights_that_are_all_0_are_an_error(sample: Path, call: Call) -> None:
+    words = [f"{part}_weight=0" for part in ("success", "duration", "errors", "retries")]
+    result = call("changes", *words, "--project", sample)
+    assert (result.code, result.out) == (2, "")
+    assert "retries_weight cannot all be 0" in result.err
+
+
+def test_criteria_weigh_something_else_under_other_thresholds(sample: Path, call: Call) -> None:
+    for result in ("--success", "--failure", "--failure"):
+        call("loop", "record", "bd-1", "--criterion", "own_check", result, "--project", sample)
+    answer = call("changes", "max_harmful_ratio=90%", "--json", "--project", sample)
+    (found,) = [one for one in answer.document["criteria"] if one["criterion"] == "own_check"]
+    assert (found["deprecated_before"], found["effective_weight_before"]) == (True, 0.0)
+    assert (found["deprecated"], round(found["effective_weight"], 2)) == (False, 0.33)
+    assert "own_check" in call("changes", "max_harmful_ratio=90%", "--project", sample).out

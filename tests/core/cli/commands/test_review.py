@@ -1,3 +1,5 @@
+"""`review`: questions, suspicious reports, and instructions that contradict each other."""
+
 from __future__ import annotations
 
 import json
@@ -142,3 +144,133 @@ def test_the_judge_advises_on_held_texts_on_request_only(sample: Path, call: Cal
     assert "ADVICE" in listed.out and "unsure: held" in listed.out, "advice is kept"
     assert call("pattern", "show", held, "--json", "--project", sample).document["pattern"]["held"]
     assert not ran.exists()
+
+
+SOURCE = "ralph-rewrite-the-session-store-on-r-152dfe93"
+
+
+def held(call: Call, project: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = call("review", "--suspicious", "--json", "--project", project).document["bursts"]
+    return found
+
+
+def test_it_lists_held_texts(sample: Path, call: Call) -> None:
+    (burst,) = held(call, sample)
+    assert (burst["source"], len(burst["patterns"]), burst["never_applied"]) == (SOURCE, 8, 8)
+    assert burst["first"] < burst["last"]
+    lines = call("review", "--suspicious", "--project", sample).out.splitlines()
+    assert lines[1].split()[:3] == [SOURCE, "8", "8"]
+    assert call("review", SOURCE, "--suspicious", "--project", sample).out.splitlines()[2:] == [
+        f"  {id}" for id in burst["patterns"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "verb", "word"), [("--revoke", "revoke", "discard reports"), ("--confirm", "confirm", "count reports")]
+)
+def test_a_verdict_is_a_decision_that_can_be_undone(
+    verdict: str, verb: str, word: str, sample: Path, call: Call
+) -> None:
+    before = held(call, sample)
+    words = [
+        "review",
+        SOURCE,
+        "--suspicious",
+        verdict,
+        "--reason",
+        "never read",
+        "--by",
+        "grace",
+        "--json",
+        "--project",
+        str(sample),
+    ]
+    decision = call(*words).document["decision"]
+    assert (decision["verb"], decision["subject"], decision["by"]) == (verb, SOURCE, "grace")
+    assert decision["reason"] == "never read"
+    assert held(call, sample) == []
+    assert call("review", "--suspicious", "--project", sample).err == "no suspicious reports\n"
+    assert word in call("log", "--limit", "1", "--project", sample).out
+    call("undo", "--any-author", "--project", sample)
+    assert held(call, sample) == before
+
+
+def test_a_source_that_is_not_held_is_one_line(sample: Path, call: Call) -> None:
+    for words in ([], ["--revoke"]):
+        result = call("review", "by nobody", "--suspicious", *words, "--project", sample)
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("words", [["--revoke"], ["--confirm"], [SOURCE, "--revoke", "--confirm"]])
+def test_wrong_usage_of_suspicious_reports(words: list[str], sample: Path, call: Call) -> None:
+    assert call("review", *words, "--suspicious", "--project", sample).code == 2
+
+
+TABS, SPACES = "Use tabs for indentation.", "Indent with 4 spaces."
+
+
+@pytest.fixture
+def shop(sample: Path) -> Path:
+    (sample / "CLAUDE.md").write_text(f"- {TABS}\n- Never push to main.\n")
+    (sample / "AGENTS.md").write_text(f"# Rules\n- {SPACES}\n- Never push to main.\n")
+    return sample
+
+
+def listed(call: Call, shop: Path, *args: str, code: int = 1) -> list[Any]:
+    """The contradictions."""
+    result = call("review", "--conflicts", "--json", "--project", shop, *args)
+    assert result.code == code
+    return [one for one in result.document["pairs"] if one["relation"] == "contradicts"]
+
+
+def test_a_pair_is_listed_until_it_is_marked_as_fine_and_again_after_undo(shop: Path, call: Call) -> None:
+    (pair,) = listed(call, shop)
+    assert {one["place"] for one in pair["instructions"]} == {"CLAUDE.md:1", "AGENTS.md:2"}
+    call("review", pair["id"][:6], "--fine", "--project", shop)
+    assert listed(call, shop, code=0) == []
+    (again,) = listed(call, shop, "--all", code=0)
+    assert again["fine"]
+    call("undo", "--project", shop)
+    assert len(listed(call, shop)) == 1
+
+
+def test_a_changed_text_is_listed_again(shop: Path, call: Call) -> None:
+    call("review", listed(call, shop)[0]["id"], "--fine", "--project", shop)
+    (shop / "AGENTS.md").write_text("- Indent with 2 spaces.\n")
+    assert len(listed(call, shop)) == 1
+
+
+def test_one_pair_is_shown_with_diffs_and_no_file_is_written(shop: Path, call: Call) -> None:
+    before = [(shop / name).read_bytes() for name in ("CLAUDE.md", "AGENTS.md")]
+    id = listed(call, shop)[0]["id"]
+    shown = call("review", id, "--conflicts", "--project", shop).out
+    assert f"-- {TABS}" in shown
+    assert f"-- {SPACES}" in shown
+    assert [(shop / name).read_bytes() for name in ("CLAUDE.md", "AGENTS.md")] == before
+
+
+def test_vectors_of_instructions_are_computed(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALPHDECK_SEMANTIC")
+    made = call("doctor", "--embed", "--json", "--project", shop).document
+    assert made["instructions_made"] == made["instructions"] > 3
+    assert len(listed(call, shop)) == 1
+
+
+def test_what_was_not_compared_in_a_large_set_is_reported(shop: Path, call: Call) -> None:
+    for name, word in (("CLAUDE.md", "Always"), ("AGENTS.md", "Never")):
+        (shop / name).write_text("".join(f"- {word} run npm test {n} before commit.\n" for n in range(160)))
+    shown = call("review", "--conflicts", "--project", shop)
+    assert shown.code == 1
+    assert "most similar ones only" in shown.err
+    assert "too-many" in [
+        one["code"] for one in call("review", "--conflicts", "--json", "--project", shop).document["findings"]
+    ]
+
+
+def test_review_lists_conflicts_of_a_repository_without_a_project(tmp_path: Path, call: Call, monkeypatch: Any) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "CLAUDE.md").write_text(f"- {TABS}\n")
+    (tmp_path / "AGENTS.md").write_text(f"- {SPACES}\n")
+    monkeypatch.chdir(tmp_path)
+    (question,) = call("review", "--json").document["questions"]
+    assert question["kind"] == "conflict"
