@@ -139,7 +139,7 @@ begin
             where p.space_id = me.space_id and p.id = p_project;
         if found then
             raise exception using errcode = 'RD001', message = format(
-                'the project was joined by %s; joining it, too, needs reviewer. Run: ralphdeck team leave, then '
+                'the project was joined by %s; joining it, too, needs reviewer. Run: ralphdeck team join --leave, then '
                 'ralphdeck team join', owner);
         end if;
     end if;
