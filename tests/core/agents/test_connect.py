@@ -501,24 +501,24 @@ def test_every_agent_has_a_connection() -> None:
     assert [*CONNECTIONS] == [*AGENTS]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_an_agent_with_hook_events_has_a_hook_file_and_the_reverse(agent: str) -> None:
-    assert bool(AGENTS[agent].events) == (CONNECTIONS[agent].hooks is not None)
-    assert bool(start_event(agent)) == bool(AGENTS[agent].events)
+def test_an_agent_with_hook_events_has_a_hook_file_and_the_reverse() -> None:
+    for agent in AGENTS:
+        assert bool(AGENTS[agent].events) == (CONNECTIONS[agent].hooks is not None), agent
+        assert bool(start_event(agent)) == bool(AGENTS[agent].events), agent
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_entries_for_single_events_name_events_of_the_agent(agent: str) -> None:
-    hooks = CONNECTIONS[agent].hooks
-    assert hooks is None or hooks.entries.keys() <= AGENTS[agent].events.keys()
+def test_entries_for_single_events_name_events_of_the_agent() -> None:
+    for agent in AGENTS:
+        hooks = CONNECTIONS[agent].hooks
+        assert hooks is None or hooks.entries.keys() <= AGENTS[agent].events.keys(), agent
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-def test_every_entry_names_the_program(agent: str) -> None:
-    connection = CONNECTIONS[agent]
-    assert any("{program}" in text for text in texts(connection.mcp.entry))
-    for entry in (connection.hooks.entry, *connection.hooks.entries.values()) if connection.hooks else ():
-        assert "{hook}" in texts(entry)
+def test_every_entry_names_the_program() -> None:
+    for agent in AGENTS:
+        connection = CONNECTIONS[agent]
+        assert any("{program}" in text for text in texts(connection.mcp.entry)), agent
+        for entry in (connection.hooks.entry, *connection.hooks.entries.values()) if connection.hooks else ():
+            assert "{hook}" in texts(entry)
 
 
 def test_an_entry_is_filled_at_every_depth() -> None:

@@ -380,13 +380,20 @@ def test_json_lines_without_a_last_line_end_stay_without() -> None:
     assert document.encode() == b'{"a":1}\n{"a":2}\n{"a":3}'
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b" \n", b'{"a":', b'{"a":1}{', b'{"a":1}\n{"a":', b"\xff{}", b"[" * 5000 + b"]" * 5000, b"{'a': 1}"],
-)
-def test_invalid_json_is_refused(data: bytes) -> None:
-    with pytest.raises(BadJson):
-        JsonText(data)
+def test_invalid_json_is_refused() -> None:
+    rows: list[bytes] = [
+        b"",
+        b" \n",
+        b'{"a":',
+        b'{"a":1}{',
+        b'{"a":1}\n{"a":',
+        b"\xff{}",
+        b"[" * 5000 + b"]" * 5000,
+        b"{'a': 1}",
+    ]
+    for data in rows:
+        with pytest.raises(BadJson):
+            JsonText(data)
 
 
 def test_huge_numbers_survive_edits() -> None:

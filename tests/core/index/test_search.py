@@ -57,10 +57,10 @@ def test_what_is_not_a_filter_is_a_word() -> None:
         assert (words.folded, found) == ((text.strip('"'),), SearchFilters()), text
 
 
-@pytest.mark.parametrize("text", ["in:nowhere x", "since:soon x", "status:xyz x", "task:unknown x", "in:errors", ""])
-def test_an_invalid_filter_is_refused(text: str) -> None:
-    with pytest.raises((BadInput, UnknownRecord)):
-        parse_search(text, PATHS, NOW)
+def test_an_invalid_filter_is_refused() -> None:
+    for text in ("in:nowhere x", "since:soon x", "status:xyz x", "task:unknown x", "in:errors", ""):
+        with pytest.raises((BadInput, UnknownRecord)):
+            parse_search(text, PATHS, NOW)
 
 
 @pytest.mark.parametrize("text", ["in:errors", " tool:bash since:7d ", "in:"])

@@ -280,9 +280,8 @@ def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> No
     assert counts(collect_observations(pattern)) == (0, 1, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [
+def test_recorded_counts_are_parsed() -> None:
+    rows: list[tuple[RecordedCounts, tuple[int, int, int]]] = [
         (RecordedCounts(rate=0.92, uses=12), (11, 1, 12)),
         (RecordedCounts(rate=0.8, uses=4), (3, 1, 4)),
         (RecordedCounts(rate=0.85, uses=4), (0, 0, 4)),
@@ -300,12 +299,11 @@ def test_a_success_pattern_found_in_a_failing_loop_starts_with_a_failure() -> No
         (RecordedCounts(rate=0.5, uses=-3), (0, 0, 0)),
         (RecordedCounts(rate=0.5, uses=10**12), (5 * 10**11, 5 * 10**11, 10**12)),
         (RecordedCounts(rate=1.0, uses=10**400), (MAX_COUNT, 0, MAX_COUNT)),
-    ],
-)
-def test_recorded_counts_are_parsed(made: RecordedCounts, expected: tuple[int, int, int]) -> None:
-    observations = collect_observations(make_pattern(recorded_counts=made))
-    assert counts(observations)[:3] == expected
-    assert len(observations) <= 3
+    ]
+    for made, expected in rows:
+        observations = collect_observations(make_pattern(recorded_counts=made))
+        assert counts(observations)[:3] == expected, made
+        assert len(observations) <= 3, made
 
 
 def test_unrecorded_uses_of_an_anti_pattern_have_its_newest_time() -> None:
@@ -602,11 +600,17 @@ def test_a_loop_has_priority_over_a_task() -> None:
     assert work_id_of(made()) == ""
 
 
-@pytest.mark.parametrize(
-    ("days", "attempt"), [(10, ""), (9, "task.1"), (8.5, "task.1"), (6, "task.1"), (4, "task.2"), (0, "task.2")]
-)
-def test_a_session_of_a_task_belongs_to_the_running_attempt(days: float, attempt: str) -> None:
-    assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt
+def test_a_session_of_a_task_belongs_to_the_running_attempt() -> None:
+    rows: list[tuple[float, str]] = [
+        (10, ""),
+        (9, "task.1"),
+        (8.5, "task.1"),
+        (6, "task.1"),
+        (4, "task.2"),
+        (0, "task.2"),
+    ]
+    for days, attempt in rows:
+        assert work_id_of(made("task", "task", days_ago(days)), FIRST, SECOND) == attempt, days
 
 
 def test_a_session_made_from_an_attempt_belongs_to_it() -> None:

@@ -32,14 +32,20 @@ from tests.factories import NOW, days_ago, make_board, make_pattern, make_record
 DEFAULT = AntiPatternSettings()
 
 
-@pytest.mark.parametrize(
-    ("successes", "failures", "triggered"),
-    [(0, 0, False), (0, 2, False), (0, 3, True), (2, 3, True), (3, 4, False), (2, 5, True), (401, 599, False)],
-)
-def test_inversion_is_triggered_at_its_threshold(successes: int, failures: int, triggered: bool) -> None:
-    assert bool(inversion_triggered(successes, failures, DEFAULT)) is triggered
-    many = inversion_triggered(np.array([successes]), np.array([failures]), DEFAULT)
-    assert many.tolist() == [triggered]
+def test_inversion_is_triggered_at_its_threshold() -> None:
+    rows: list[tuple[int, int, bool]] = [
+        (0, 0, False),
+        (0, 2, False),
+        (0, 3, True),
+        (2, 3, True),
+        (3, 4, False),
+        (2, 5, True),
+        (401, 599, False),
+    ]
+    for successes, failures, triggered in rows:
+        assert bool(inversion_triggered(successes, failures, DEFAULT)) is triggered, successes
+        many = inversion_triggered(np.array([successes]), np.array([failures]), DEFAULT)
+        assert many.tolist() == [triggered], successes
 
 
 @pytest.mark.parametrize(
@@ -60,9 +66,8 @@ def test_the_inverted_text_is_exact(content: str, failures: int, total: int, tex
     assert invert_text(content, failures, total, DEFAULT) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_double_negative_asks_for_a_rewrite() -> None:
+    for text in (
         "never commit secrets",
         "Don't mock the database",
         "Don’t mock",
@@ -73,10 +78,8 @@ def test_the_inverted_text_is_exact(content: str, failures: int, total: int, tex
         "You should not cache",
         "AVOID: never x",
         "NEVER: commit secrets",
-    ],
-)
-def test_a_double_negative_asks_for_a_rewrite(text: str) -> None:
-    assert polarity_lint(text)
+    ):
+        assert polarity_lint(text), text
 
 
 @pytest.mark.parametrize(
@@ -117,14 +120,20 @@ def test_the_example_pattern_becomes_the_example_anti_pattern() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("successes", "failures", "due"),
-    [(0, 0, False), (0, 2, False), (0, 3, True), (1, 2, True), (2, 3, True), (3, 4, False), (2, 5, True)],
-)
-def test_an_anti_pattern_is_never_inverted(successes: int, failures: int, due: bool) -> None:
-    assert should_invert(observed(successes, failures)) is due
-    assert not should_invert(observed(successes, failures, kind="anti_pattern"))
-    assert not should_invert(observed(successes, failures, is_negative=True))
+def test_an_anti_pattern_is_never_inverted() -> None:
+    rows: list[tuple[int, int, bool]] = [
+        (0, 0, False),
+        (0, 2, False),
+        (0, 3, True),
+        (1, 2, True),
+        (2, 3, True),
+        (3, 4, False),
+        (2, 5, True),
+    ]
+    for successes, failures, due in rows:
+        assert should_invert(observed(successes, failures)) is due, successes
+        assert not should_invert(observed(successes, failures, kind="anti_pattern")), successes
+        assert not should_invert(observed(successes, failures, is_negative=True)), successes
 
 
 def test_an_observation_counts_and_the_last_failure_inverts() -> None:

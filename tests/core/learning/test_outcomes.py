@@ -60,9 +60,8 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
     assert score_outcome(signals(timestamp=days_ago(-400)), NOW).decay == 1.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "reasoning"),
-    [
+def test_the_reasoning_lists_each_part_with_its_value() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"retry_count": 1}, "helpful, 0.86: success 1.00, 12 min 0.60, no errors 1.00, 1 retry 0.70"),
         (
             {"success": False, "duration_ms": 62 * MINUTE_MS, "error_count": 4, "retry_count": 3},
@@ -84,10 +83,9 @@ def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
             {"error_count": None, "retry_count": None},
             "helpful, 0.78: success 1.00, 12 min 0.60, errors and retries not known",
         ),
-    ],
-)
-def test_the_reasoning_lists_each_part_with_its_value(fields: dict[str, Any], reasoning: str) -> None:
-    assert score_outcome(signals(**fields), NOW).reasoning == reasoning
+    ]
+    for fields, reasoning in rows:
+        assert score_outcome(signals(**fields), NOW).reasoning == reasoning, fields
 
 
 @pytest.mark.parametrize(
@@ -110,9 +108,8 @@ def test_the_duration_text_fits_any_threshold() -> None:
     assert ", over 4 min 0.60, " in score_outcome(signals(duration_ms=280_000), NOW, tuned).reasoning
 
 
-@pytest.mark.parametrize(
-    ("duration_ms", "text"),
-    [
+def test_durations_are_formatted() -> None:
+    rows: list[tuple[float, str]] = [
         (0, "0 ms"),
         (0.4, "0 ms"),
         (850, "850 ms"),
@@ -127,15 +124,13 @@ def test_the_duration_text_fits_any_threshold() -> None:
         (48 * 60 * MINUTE_MS, "2 d"),
         (76 * 60 * MINUTE_MS, "3 d 4 h"),
         (1e15, "11,574,074 d 1 h"),
-    ],
-)
-def test_durations_are_formatted(duration_ms: float, text: str) -> None:
-    assert format_duration_ms(duration_ms) == text
+    ]
+    for duration_ms, text in rows:
+        assert format_duration_ms(duration_ms) == text, duration_ms
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_invalid_signals_are_named() -> None:
+    rows: list[tuple[str, Any]] = [
         ("duration_ms", float("nan")),
         ("duration_ms", float("inf")),
         ("duration_ms", -1),
@@ -148,11 +143,10 @@ def test_durations_are_formatted(duration_ms: float, text: str) -> None:
         ("timestamp", "yesterday"),
         ("timestamp", None),
         ("success", 1),
-    ],
-)
-def test_invalid_signals_are_named(field: str, value: Any) -> None:
-    with pytest.raises(BadInput, match=rf"{field} must be .*, not "):
-        signals(**{field: value})
+    ]
+    for field, value in rows:
+        with pytest.raises(BadInput, match=rf"{field} must be .*, not "):
+            signals(**{field: value})
 
 
 def test_weights_count_relative_to_their_sum() -> None:
@@ -342,9 +336,8 @@ def test_a_failed_last_iteration_is_an_error_but_not_a_retry() -> None:
     assert (found.success, found.error_count, found.retry_count) == (False, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("status", "success"),
-    [
+def test_only_an_end_with_a_result_is_an_outcome() -> None:
+    rows: list[tuple[LoopStatus, bool | None]] = [
         (LoopStatus.COMPLETED, True),
         (LoopStatus.FAILED, False),
         (LoopStatus.LIMIT, False),
@@ -354,11 +347,10 @@ def test_a_failed_last_iteration_is_an_error_but_not_a_retry() -> None:
         (LoopStatus.RUNNING, None),
         (LoopStatus.PAUSED, None),
         (LoopStatus.UNKNOWN, None),
-    ],
-)
-def test_only_an_end_with_a_result_is_an_outcome(status: LoopStatus, success: bool | None) -> None:
-    found = loop_signals(loop(status), NOTHING)
-    assert (found.success if found else None) is success
+    ]
+    for status, success in rows:
+        found = loop_signals(loop(status), NOTHING)
+        assert (found.success if found else None) is success, status
 
 
 @pytest.mark.parametrize("status", LoopStatus)

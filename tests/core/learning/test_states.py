@@ -440,10 +440,11 @@ def test_a_future_time_counts_as_now() -> None:
     assert decayed_value(NOW + timedelta(days=400), NOW, 90) == 1.0
 
 
-@pytest.mark.parametrize("half_life", [0, -1, float("nan"), float("inf"), "90", None])
-def test_an_invalid_half_life_is_named(half_life: float) -> None:
-    with pytest.raises(BadInput, match="half_life_days"):
-        decayed_value(NOW, NOW, half_life)
+def test_an_invalid_half_life_is_named() -> None:
+    rows: list[Any] = [0, -1, float("nan"), float("inf"), "90", None]
+    for half_life in rows:
+        with pytest.raises(BadInput, match="half_life_days"):
+            decayed_value(NOW, NOW, half_life)
 
 
 def test_an_invalid_time_is_named() -> None:
@@ -606,9 +607,8 @@ def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, 
     assert outcome.verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("raw", "verdict"),
-    [
+def test_verdicts_change_at_their_thresholds() -> None:
+    rows: list[tuple[float, str]] = [
         (0.0, "harmful"),
         (0.4, "harmful"),
         (0.1 + 0.3 + 1e-16, "harmful"),
@@ -617,10 +617,9 @@ def test_weighted_score(success: bool, minutes: int, errors: int, retries: int, 
         (0.7 - 1e-16, "helpful"),
         (0.7, "helpful"),
         (1.0, "helpful"),
-    ],
-)
-def test_verdicts_change_at_their_thresholds(raw: float, verdict: str) -> None:
-    assert verdict_of(raw) == verdict
+    ]
+    for raw, verdict in rows:
+        assert verdict_of(raw) == verdict, raw
 
 
 # Confidence Decay
@@ -631,12 +630,18 @@ def test_decay_timeline(day: int, weight: float) -> None:
     assert decayed_value(days_ago(day), NOW, 90) == weight
 
 
-@pytest.mark.parametrize(
-    ("helpful", "harmful", "weight"), [(0, 1, 0.1), (1, 10, 0.1), (1, 9, 0.1), (1, 8, 1 / 9), (12, 3, 0.8), (1, 0, 1.0)]
-)
-def test_a_weight_is_never_below_its_minimum(helpful: int, harmful: int, weight: float) -> None:
-    events = [feedback("helpful")] * helpful + [feedback("harmful")] * harmful
-    assert criterion_weight(events, NOW).weight == pytest.approx(weight)
+def test_a_weight_is_never_below_its_minimum() -> None:
+    rows: list[tuple[int, int, float]] = [
+        (0, 1, 0.1),
+        (1, 10, 0.1),
+        (1, 9, 0.1),
+        (1, 8, 1 / 9),
+        (12, 3, 0.8),
+        (1, 0, 1.0),
+    ]
+    for helpful, harmful, weight in rows:
+        events = [feedback("helpful")] * helpful + [feedback("harmful")] * harmful
+        assert criterion_weight(events, NOW).weight == pytest.approx(weight), helpful
 
 
 def test_an_event_updates_the_time_of_validation() -> None:
@@ -694,12 +699,18 @@ def test_multipliers_in_decomposition(state: Maturity, factor: float) -> None:
 # Anti-Pattern Inversion
 
 
-@pytest.mark.parametrize(
-    ("successes", "failures", "inverts"),
-    [(0, 2, False), (0, 3, True), (1, 2, True), (2, 3, True), (41, 59, False), (40, 60, True), (2, 5, True)],
-)
-def test_inversion_threshold(successes: int, failures: int, inverts: bool) -> None:
-    assert bool(inversion_triggered(successes, failures, AntiPatternSettings())) is inverts
+def test_inversion_threshold() -> None:
+    rows: list[tuple[int, int, bool]] = [
+        (0, 2, False),
+        (0, 3, True),
+        (1, 2, True),
+        (2, 3, True),
+        (41, 59, False),
+        (40, 60, True),
+        (2, 5, True),
+    ]
+    for successes, failures, inverts in rows:
+        assert bool(inversion_triggered(successes, failures, AntiPatternSettings())) is inverts, successes
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,12 @@ def test_an_interval_of_many_results_is_nearly_exact(successes: int, failures: i
     assert jeffreys_interval(successes, failures, 0.9) == pytest.approx(tuple(expected), abs=1e-4)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 7, 300, 10_000, 1_000_000])
-def test_the_quantile_of_students_distribution(freedom: int) -> None:
-    from scipy.special import stdtrit
+def test_the_quantile_of_students_distribution() -> None:
+    rows: list[int] = [1, 2, 7, 300, 10_000, 1_000_000]
+    for freedom in rows:
+        from scipy.special import stdtrit
 
-    assert student_quantile(freedom, 0.95) == pytest.approx(float(stdtrit(freedom, 0.95)), rel=1e-4)
+        assert student_quantile(freedom, 0.95) == pytest.approx(float(stdtrit(freedom, 0.95)), rel=1e-4), freedom
 
 
 def test_arrays_give_the_same_as_single_values() -> None:

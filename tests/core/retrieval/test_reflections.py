@@ -238,12 +238,14 @@ def test_the_reserved_share_grows_when_patterns_leave_space() -> None:
     assert nothing.reserved_text == ""
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: payload.name)
-def test_hostile_text_is_one_line_of_data(payload: Any) -> None:
-    text = f"OAuth login\n### Error Patterns\n</system>\n```\n{payload.text[:2000]}"
-    known = snapshot(loop("ralph-a", text), learned(text, loop_id="ralph-a"))
-    context, found = section(known, f"OAuth login {payload.text[:100]}", max_tokens=4000)
-    lines = context.splitlines()
-    assert [line for line in lines if line.startswith("#")] == ([TITLE, "### Reflections"] if found.chosen else [])
-    assert "</system>" not in context and "```" not in context and "\x1b" not in context
-    assert len(lines) < 12 and all(len(line) < 1000 for line in lines)
+def test_hostile_text_is_one_line_of_data() -> None:
+    for payload in PAYLOADS:
+        text = f"OAuth login\n### Error Patterns\n</system>\n```\n{payload.text[:2000]}"
+        known = snapshot(loop("ralph-a", text), learned(text, loop_id="ralph-a"))
+        context, found = section(known, f"OAuth login {payload.text[:100]}", max_tokens=4000)
+        lines = context.splitlines()
+        assert [line for line in lines if line.startswith("#")] == (
+            [TITLE, "### Reflections"] if found.chosen else []
+        ), payload
+        assert "</system>" not in context and "```" not in context and "\x1b" not in context, payload
+        assert len(lines) < 12 and all(len(line) < 1000 for line in lines), payload

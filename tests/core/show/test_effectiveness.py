@@ -316,9 +316,8 @@ def test_pruning_follows_the_settings() -> None:
     assert pruned(make_pattern(last_used=days_ago(8)), policy=PruningSettings(max_age_days=7))
 
 
-@pytest.mark.parametrize(
-    ("fields", "goes"),
-    [
+def test_age_counts_from_the_last_activity() -> None:
+    rows: list[tuple[dict[str, Any], bool]] = [
         ({"last_used": days_ago(90)}, False),
         ({"last_used": days_ago(91)}, True),
         ({"last_used": days_ago(1), "first_discovered": days_ago(900)}, False),
@@ -326,10 +325,11 @@ def test_pruning_follows_the_settings() -> None:
         ({"source_loops": (make_source("ralph-a", days_ago(200)),)}, True),
         ({"first_discovered": days_ago(200)}, True),
         ({}, False),
-    ],
-)
-def test_age_counts_from_the_last_activity(fields: dict[str, Any], goes: bool) -> None:
-    assert [found.rules for found in pruned(make_pattern(**fields))] == ([(PruneRule.UNUSED,)] if goes else [])
+    ]
+    for fields, goes in rows:
+        assert [found.rules for found in pruned(make_pattern(**fields))] == ([(PruneRule.UNUSED,)] if goes else []), (
+            fields
+        )
 
 
 def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
@@ -350,9 +350,8 @@ def verdict(word: str, until: datetime | None = None) -> CurationState:
     return CurationState(inversions={ID: InversionVerdict(verdict=word, at=NOW, failures=11, until=until)})
 
 
-@pytest.mark.parametrize(
-    ("curation", "goes"),
-    [
+def test_decided_and_pending_patterns_are_not_pruned() -> None:
+    rows: list[tuple[CurationState, bool]] = [
         (CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW)}), False),
         (CurationState(pins={ID: make_pin(Maturity.DEPRECATED, NOW)}), False),
         (CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW, content_hash="another text")}), False),
@@ -360,10 +359,9 @@ def verdict(word: str, until: datetime | None = None) -> CurationState:
         (arrived("import", True, frozenset({"seen"})), True),
         (arrived("extraction", False), True),
         (verdict("rejected"), False),
-    ],
-)
-def test_decided_and_pending_patterns_are_not_pruned(curation: CurationState, goes: bool) -> None:
-    assert bool(pruned(failing(last_used=days_ago(400)), curation)) is goes
+    ]
+    for curation, goes in rows:
+        assert bool(pruned(failing(last_used=days_ago(400)), curation)) is goes, curation
 
 
 def test_inversion_comes_before_pruning() -> None:

@@ -32,9 +32,8 @@ FIELDS: Fields = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_the_last_term_is_completed_by_fields_and_values() -> None:
+    rows: list[tuple[str, tuple[str, ...]]] = [
         ("", ()),
         ("word ", ()),
         ("sta", ("status:", "state:")),
@@ -50,10 +49,9 @@ FIELDS: Fields = {
         ("tag:a", ()),
         ("other:a", ()),
         ('"sta', ()),
-    ],
-)
-def test_the_last_term_is_completed_by_fields_and_values(text: str, expected: tuple[str, ...]) -> None:
-    assert completions(text, FIELDS) == expected
+    ]
+    for text, expected in rows:
+        assert completions(text, FIELDS) == expected, text
 
 
 def make(name: str, type: PatternType = PatternType.ERROR, good: int = 0, bad: int = 0, **fields: Any) -> Pattern:
@@ -161,9 +159,8 @@ def test_negated_term_selects_the_complement(field: str, value: str) -> None:
     assert not set(CATALOG.select(term)) & set(CATALOG.select(negated))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_pattern_filter() -> None:
+    for text, expected in (
         ("", "001 002 003 004 005"),
         ("null", "001"),
         ("NULL CHECK", "001"),
@@ -196,15 +193,12 @@ def test_negated_term_selects_the_complement(field: str, value: str) -> None:
         ("type:error state:proven uses:>3 null", "001"),
         ("type:error type:success", ""),
         ("is:nonsense", ""),
-    ],
-)
-def test_pattern_filter(text: str, expected: str) -> None:
-    assert " ".join(sorted(ends(found(text)))) == expected
+    ):
+        assert " ".join(sorted(ends(found(text)))) == expected, text
 
 
-@pytest.mark.parametrize(
-    ("sort", "descending", "expected"),
-    [
+def test_sort_order() -> None:
+    rows: list[tuple[str, bool, str]] = [
         ("id", False, "004 001 002 003 005"),
         ("id", True, "005 003 002 001 004"),
         ("title", False, "005 004 002 001 003"),
@@ -213,11 +207,10 @@ def test_pattern_filter(text: str, expected: str) -> None:
         ("rate", True, "003 001 004 002 005"),
         ("last_used", True, "001 002"),
         ("last_used", False, "002 001"),
-    ],
-)
-def test_sort_order(sort: str, descending: bool, expected: str) -> None:
-    order = " ".join(ends(found("", sort, descending)))
-    assert order.startswith(expected)
+    ]
+    for sort, descending, expected in rows:
+        order = " ".join(ends(found("", sort, descending)))
+        assert order.startswith(expected), sort
 
 
 def test_unknown_values_sort_last_in_both_directions() -> None:
@@ -276,9 +269,8 @@ REFLECTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_reflection_filter() -> None:
+    for text, expected in (
         ("", "12"),
         ("timeout", "1"),
         ("linter", "2"),
@@ -293,10 +285,8 @@ REFLECTIONS = {
         ("-effect:helpful", "2"),
         ("shape:hook", "2"),
         ("outcome:fail", "1"),
-    ],
-)
-def test_reflection_filter(text: str, expected: str) -> None:
-    assert "".join(select_reflections(REFLECTIONS, parse_query(text, REFLECTION_FIELDS))) == expected
+    ):
+        assert "".join(select_reflections(REFLECTIONS, parse_query(text, REFLECTION_FIELDS))) == expected, text
 
 
 DECISIONS = (
@@ -305,9 +295,8 @@ DECISIONS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_decision_filter() -> None:
+    for text, expected in (
         ("", "12"),
         ("verb:promote", "1"),
         ("verb:accept-inv", "2"),
@@ -317,10 +306,8 @@ DECISIONS = (
         ("often", "2"),
         ("-verb:promote", "2"),
         ("ana promote", "1"),
-    ],
-)
-def test_decision_filter(text: str, expected: str) -> None:
-    assert "".join(select_decisions(DECISIONS, parse_query(text, DECISION_FIELDS))) == expected
+    ):
+        assert "".join(select_decisions(DECISIONS, parse_query(text, DECISION_FIELDS))) == expected, text
 
 
 NEWER = {**PATTERNS, "pat-error-new-006": make("pat-error-new-006", title="New one", first_discovered=days_ago(2))}
@@ -332,9 +319,8 @@ PINNED = PatternCatalog(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_filter_by_age_interval_and_pin() -> None:
+    rows: list[tuple[str, set[str]]] = [
         ("last:<7d", {"pat-error-null-001"}),
         ("last:>1w", {"pat-error-retry-002"}),
         ("last:2w", {"pat-error-null-001", "pat-error-retry-002"}),
@@ -345,12 +331,11 @@ PINNED = PatternCatalog(
         ("is:pinned by:me", {"pat-success-split-003"}),
         ("by:AD", {"pat-success-split-003"}),
         ("is:pinned by:imre", set()),
-    ],
-)
-def test_filter_by_age_interval_and_pin(text: str, found: set[str]) -> None:
-    query = parse_query(text, PATTERN_FIELDS)
-    assert query.problems == ()
-    assert set(PINNED.select(query)) == found
+    ]
+    for text, found in rows:
+        query = parse_query(text, PATTERN_FIELDS)
+        assert query.problems == (), text
+        assert set(PINNED.select(query)) == found, text
 
 
 @pytest.mark.parametrize("text", ["last:7", "age:soon", "last:<-3d", "age:<9999999d"])

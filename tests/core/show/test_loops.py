@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from core.index.project_state import ProjectState
@@ -53,9 +52,8 @@ def plain(text: Text) -> str:
     return "".join(part for part in parts if isinstance(part, str))
 
 
-@pytest.mark.parametrize(
-    ("fields", "result"),
-    [
+def test_a_session_that_ended_worked_or_failed_or_is_unclear() -> None:
+    rows: list[tuple[dict[str, Any], Result | None]] = [
         ({"status": LoopStatus.RUNNING}, None),
         ({"status": LoopStatus.PAUSED}, None),
         ({"status": LoopStatus.COMPLETED}, Result.WORKED),
@@ -67,11 +65,10 @@ def plain(text: Text) -> str:
         ({"status": LoopStatus.COMPLETED, "runner": "codex", "progress": Progress(test_passed=True)}, Result.WORKED),
         ({"status": LoopStatus.RUNNING, "archived": True, "liveness": Liveness.ENDED}, Result.UNCLEAR),
         ({"status": LoopStatus.RUNNING, "liveness": Liveness.ENDED}, Result.UNCLEAR),
-    ],
-)
-def test_a_session_that_ended_worked_or_failed_or_is_unclear(fields: dict[str, Any], result: Result | None) -> None:
-    loop = Loop(id="a", ended_at=NOW, **fields)
-    assert find_result(state_of(loop), loop) is result
+    ]
+    for fields, result in rows:
+        loop = Loop(id="a", ended_at=NOW, **fields)
+        assert find_result(state_of(loop), loop) is result, fields
 
 
 def test_a_report_decides_about_the_result() -> None:

@@ -104,9 +104,8 @@ def found(text: str, catalog: WorkCatalog = CATALOG) -> set[str]:
     return {key.rpartition("-")[2].rpartition(":")[2] for key in keys}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_filter_selects_loops() -> None:
+    rows: list[tuple[str, set[str]]] = [
         ("login", {"1"}),
         ("engineer", {"1"}),
         ("status:in_prog -is:session", {"2"}),
@@ -124,16 +123,14 @@ def found(text: str, catalog: WorkCatalog = CATALOG) -> set[str]:
         ("error:keyerror", {"1"}),
         ("file:old.json", {"3"}),
         ("model:opus", set()),
-    ],
-)
-def test_a_filter_selects_loops(text: str, expected: set[str]) -> None:
-    loops = {"1", "2", "3", "4"}
-    assert found(text) & loops == expected
+    ]
+    for text, expected in rows:
+        loops = {"1", "2", "3", "4"}
+        assert found(text) & loops == expected, text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_filter_selects_work_below_loops_and_of_no_loop() -> None:
+    rows: list[tuple[str, set[str]]] = [
         ("oauth", {"001.1", "001.2"}),
         ("types", {"001.1"}),
         ("is:task", {"3", "4", "002", "009"}),
@@ -149,10 +146,9 @@ def test_a_filter_selects_loops(text: str, expected: set[str]) -> None:
         ("file:validate", {"1"}),
         ("thing outcome:timeout", {"001.1"}),
         ("nowhere", set()),
-    ],
-)
-def test_a_filter_selects_work_below_loops_and_of_no_loop(text: str, expected: set[str]) -> None:
-    assert found(text) == expected
+    ]
+    for text, expected in rows:
+        assert found(text) == expected, text
 
 
 def test_a_loop_is_selected_by_a_matching_attempt_and_a_text_of_its_task() -> None:

@@ -41,15 +41,16 @@ def test_a_prompt_is_shown_without_secrets_and_hidden_characters() -> None:
     assert "\u202e" not in session.prompt
 
 
-@pytest.mark.parametrize("value", [[], "x", {}, {"agent": "claude"}, {"agent": "../x", "id": "s1"}, {"id": "s1"}])
-def test_a_record_without_an_agent_or_id_is_not_a_session(value: Any) -> None:
-    assert parse_agent_sessions(FILE, value)[0] == ()
+def test_a_record_without_an_agent_or_id_is_not_a_session() -> None:
+    rows: list[Any] = [[], "x", {}, {"agent": "claude"}, {"agent": "../x", "id": "s1"}, {"id": "s1"}]
+    for value in rows:
+        assert parse_agent_sessions(FILE, value)[0] == (), value
 
 
-@pytest.mark.parametrize("field", ["started", "last_event", "ended", "turns", "process", "first_prompt"])
-def test_a_damaged_field_leaves_the_session(field: str) -> None:
-    (session,), _ = parse_agent_sessions(FILE, RECORD | {field: [{"x": -1}]})
-    assert session.id == "claude:s1"
+def test_a_damaged_field_leaves_the_session() -> None:
+    for field in ("started", "last_event", "ended", "turns", "process", "first_prompt"):
+        (session,), _ = parse_agent_sessions(FILE, RECORD | {field: [{"x": -1}]})
+        assert session.id == "claude:s1", field
 
 
 NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
@@ -82,9 +83,8 @@ def row(
     )
 
 
-@pytest.mark.parametrize(
-    ("outcome", "values", "expected", "liveness"),
-    [
+def test_hooks_decide_the_state() -> None:
+    rows: list[tuple[Outcome | None, dict[str, Any], LoopStatus, Liveness]] = [
         (None, {"is_turn_open": True}, LoopStatus.RUNNING, Liveness.FRESH),
         (Outcome.UNKNOWN, {"is_turn_open": True, **PROCESS}, LoopStatus.RUNNING, Liveness.ALIVE),
         (Outcome.SUCCESS, {}, LoopStatus.COMPLETED, Liveness.ENDED),
@@ -93,13 +93,10 @@ def row(
         (None, PROCESS, LoopStatus.PAUSED, Liveness.IDLE),
         (Outcome.UNKNOWN, {"ended_at": NOW}, LoopStatus.COMPLETED, Liveness.ENDED),
         (Outcome.FAILURE, {"ended_at": NOW}, LoopStatus.FAILED, Liveness.ENDED),
-    ],
-)
-def test_hooks_decide_the_state(
-    outcome: Outcome | None, values: dict[str, Any], expected: LoopStatus, liveness: Liveness
-) -> None:
-    loop = row(outcome, record(**values), processes=RUNNING)
-    assert (loop.status, loop.liveness) == (expected, liveness)
+    ]
+    for outcome, values, expected, liveness in rows:
+        loop = row(outcome, record(**values), processes=RUNNING)
+        assert (loop.status, loop.liveness) == (expected, liveness), outcome
 
 
 @pytest.mark.parametrize(
@@ -163,9 +160,8 @@ TRANSCRIPT = Loop(
 )
 
 
-@pytest.mark.parametrize(
-    ("values", "hooked", "expected"),
-    [
+def test_a_transcript_gives_tokens_and_hooks_the_state() -> None:
+    rows: list[tuple[dict[str, Any], LoopStatus, str]] = [
         ({"status": LoopStatus.UNKNOWN, "state_source": StateSource.INFERRED}, LoopStatus.COMPLETED, "completed"),
         ({"status": LoopStatus.PAUSED}, LoopStatus.COMPLETED, "completed"),
         ({"status": LoopStatus.COMPLETED}, LoopStatus.FAILED, "failed"),
@@ -176,22 +172,19 @@ TRANSCRIPT = Loop(
         ({"status": LoopStatus.RUNNING, "liveness": Liveness.ALIVE}, LoopStatus.PAUSED, "running"),
         ({"status": LoopStatus.RUNNING, "state_source": StateSource.INFERRED}, LoopStatus.CRASHED, "crashed"),
         ({"status": LoopStatus.RUNNING, "last_activity": NOW + timedelta(hours=1)}, LoopStatus.COMPLETED, "running"),
-    ],
-)
-def test_a_transcript_gives_tokens_and_hooks_the_state(
-    values: dict[str, Any], hooked: LoopStatus, expected: str
-) -> None:
-    sessions = {
-        LoopStatus.COMPLETED: (Outcome.SUCCESS, record()),
-        LoopStatus.FAILED: (Outcome.FAILURE, record()),
-        LoopStatus.RUNNING: (Outcome.UNKNOWN, record(is_turn_open=True)),
-        LoopStatus.PAUSED: (Outcome.UNKNOWN, record()),
-        LoopStatus.CRASHED: (Outcome.UNKNOWN, record(is_turn_open=True, **PROCESS)),
-    }
-    hooks = row(*sessions[hooked])
-    assert hooks.status is hooked
-    joined = join_session(replace(TRANSCRIPT, **values), hooks)
-    assert (joined.status.value, joined.iteration, joined.sources) == (expected, 3, ("claude", "hooks"))
+    ]
+    for values, hooked, expected in rows:
+        sessions = {
+            LoopStatus.COMPLETED: (Outcome.SUCCESS, record()),
+            LoopStatus.FAILED: (Outcome.FAILURE, record()),
+            LoopStatus.RUNNING: (Outcome.UNKNOWN, record(is_turn_open=True)),
+            LoopStatus.PAUSED: (Outcome.UNKNOWN, record()),
+            LoopStatus.CRASHED: (Outcome.UNKNOWN, record(is_turn_open=True, **PROCESS)),
+        }
+        hooks = row(*sessions[hooked])
+        assert hooks.status is hooked, values
+        joined = join_session(replace(TRANSCRIPT, **values), hooks)
+        assert (joined.status.value, joined.iteration, joined.sources) == (expected, 3, ("claude", "hooks")), values
 
 
 def test_the_state_of_a_loop_that_started_the_session_stays() -> None:

@@ -100,9 +100,8 @@ def test_the_documented_example_is_read() -> None:
     assert session.lessons[0].effectiveness == 1.0
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+def test_paths_of_debug_sessions() -> None:
+    rows: list[tuple[str, bool]] = [
         (".aiwg/ralph/debug-memory/x.json", True),
         (".aiwg/ralph/loops/ralph-a/debug-memory/sessions/1.jsonl", True),
         (".aiwg/ralph-external/debug-memory/2026/1.yml", True),
@@ -111,11 +110,10 @@ def test_the_documented_example_is_read() -> None:
         (".aiwg/ralph/debug-memory/archive/2026-11/debug-memory/1.json", False),
         (".aiwg/ralph/debug-memory/patterns/learned-patterns.yaml", False),
         (".aiwg/ralph/debug-memory/readme.md", False),
-    ],
-)
-def test_paths_of_debug_sessions(name: str, expected: bool) -> None:
-    assert DEBUG_SESSIONS.matches(name) is expected
-    assert (kind_of(name) is DEBUG_SESSIONS) is expected
+    ]
+    for name, expected in rows:
+        assert DEBUG_SESSIONS.matches(name) is expected, name
+        assert (kind_of(name) is DEBUG_SESSIONS) is expected, name
 
 
 def test_the_folder_of_a_loop_wins_over_the_metadata() -> None:
@@ -140,9 +138,8 @@ def ran(id: str) -> dict[str, Any]:
     return {"session_id": id, "executions": []}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+def test_several_sessions_of_one_file() -> None:
+    rows: list[tuple[Any, list[str]]] = [
         ([ran("a"), ran("b")], ["/0", "/1"]),
         ({"version": 1, "sessions": [ran("a"), ran("b")]}, ["/sessions/0", "/sessions/1"]),
         ({"a/1": ran("a"), "b": ran("b")}, ["/a~11", "/b"]),
@@ -150,14 +147,13 @@ def ran(id: str) -> dict[str, Any]:
         ([[ran("a")], [ran("b")]], ["/0/0", "/1/0"]),
         ({"a": ran("a"), "index": [{"session_id": "b", "status": "passed"}]}, ["/a"]),
         ({"w": {"x": {"y": {"z": ran("a")}}}}, []),
-    ],
-)
-def test_several_sessions_of_one_file(value: Any, expected: list[str]) -> None:
-    sessions, _ = read_sessions(FILE, value)
-    assert [session.pointer for session in sessions] == expected
-    assert [session.id for session in sessions] == ["a", "b"][: len(expected)]
-    found = find_record(FILE, value, "a")
-    assert (found is not None and found[1] == ran("a")) is bool(expected)
+    ]
+    for value, expected in rows:
+        sessions, _ = read_sessions(FILE, value)
+        assert [session.pointer for session in sessions] == expected, value
+        assert [session.id for session in sessions] == ["a", "b"][: len(expected)], value
+        found = find_record(FILE, value, "a")
+        assert (found is not None and found[1] == ran("a")) is bool(expected), value
 
 
 def test_expected_actual_and_environment_may_have_any_type() -> None:
@@ -230,13 +226,19 @@ def test_a_saved_context_is_an_escalation() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, [], "x", {}, SAVED | {"session_id": " "}, SAVED | {"preserved_at": "soon"}, SAVED | {"session_id": []}],
-)
-def test_anything_else_is_a_finding(value: Any) -> None:
-    calls, findings = read_escalation(PATH, value)
-    assert calls == () and findings and {finding.file for finding in findings} == {PATH}
+def test_anything_else_is_a_finding() -> None:
+    rows: list[Any] = [
+        None,
+        [],
+        "x",
+        {},
+        SAVED | {"session_id": " "},
+        SAVED | {"preserved_at": "soon"},
+        SAVED | {"session_id": []},
+    ]
+    for value in rows:
+        calls, findings = read_escalation(PATH, value)
+        assert calls == () and findings and {finding.file for finding in findings} == {PATH}, value
 
 
 def test_long_texts_are_truncated_and_other_types_ignored() -> None:

@@ -72,9 +72,9 @@ def test_without_a_process_silence_makes_a_loop_stale() -> None:
     assert check()[0] is Liveness.UNKNOWN
 
 
-@pytest.mark.parametrize("status", [s for s in LoopStatus if s.ended])
-def test_an_ended_loop_is_not_checked(status: LoopStatus) -> None:
-    assert check(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED
+def test_an_ended_loop_is_not_checked() -> None:
+    for status in [s for s in LoopStatus if s.ended]:
+        assert check(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED, status
 
 
 def test_a_paused_loop_needs_no_process() -> None:

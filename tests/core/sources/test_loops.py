@@ -86,9 +86,8 @@ def test_the_directory_wins_over_the_inner_id() -> None:
     assert fact.loop_id == "loop-state"
 
 
-@pytest.mark.parametrize(
-    ("state", "status"),
-    [
+def test_status_keeps_the_raw_word_and_falls_back_on_flags() -> None:
+    rows: list[tuple[dict[str, Any], LoopStatus]] = [
         ({"status": "in-progress"}, LoopStatus.RUNNING),
         ({"status": "Limit Reached"}, LoopStatus.LIMIT),
         ({"status": "gave up", "finalResult": {"success": False}}, LoopStatus.FAILED),
@@ -97,12 +96,11 @@ def test_the_directory_wins_over_the_inner_id() -> None:
         ({"active": True}, LoopStatus.RUNNING),
         ({"status": {"no": "word"}}, LoopStatus.UNKNOWN),
         ({}, LoopStatus.UNKNOWN),
-    ],
-)
-def test_status_keeps_the_raw_word_and_falls_back_on_flags(state: dict[str, Any], status: LoopStatus) -> None:
-    fact, _ = only(STATE, state)
-    assert fact.status is status
-    assert fact.raw_status == (state["status"] if isinstance(state.get("status"), str) else "")
+    ]
+    for state, status in rows:
+        fact, _ = only(STATE, state)
+        assert fact.status is status, state
+        assert fact.raw_status == (state["status"] if isinstance(state.get("status"), str) else ""), state
 
 
 def test_a_wrong_field_is_a_finding_and_others_load() -> None:

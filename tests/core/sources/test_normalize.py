@@ -28,11 +28,12 @@ def test_the_first_valid_spelling_counts_and_invalid_ones_are_findings() -> None
     assert finding.message == "expected a whole number of at least 0, found an object"
 
 
-@pytest.mark.parametrize("value", [True, -1, 1.5, "x", [], {}, 10**300])
-def test_an_invalid_count_is_none_and_a_finding(value: Any) -> None:
-    fields = of(n=value)
-    assert fields.count("n") is None
-    assert len(fields.findings) == 1
+def test_an_invalid_count_is_none_and_a_finding() -> None:
+    rows: list[Any] = [True, -1, 1.5, "x", [], {}, 10**300]
+    for value in rows:
+        fields = of(n=value)
+        assert fields.count("n") is None, value
+        assert len(fields.findings) == 1, value
 
 
 def test_missing_and_null_are_not_findings() -> None:
@@ -82,12 +83,17 @@ def test_a_document_that_is_not_an_object_is_an_error() -> None:
     assert findings == [Finding("f.json", "", Severity.ERROR, "wrong-type", "expected an object, found a list")]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [({}, "an object"), ([], "a list"), (None, "null"), (True, "true"), (3, "'3'"), ("a\x1bb", "'a␛b'")],
-)
-def test_values_are_shown_safely(value: Any, text: str) -> None:
-    assert quote_value(value) == text
+def test_values_are_shown_safely() -> None:
+    rows: list[tuple[Any, str]] = [
+        ({}, "an object"),
+        ([], "a list"),
+        (None, "null"),
+        (True, "true"),
+        (3, "'3'"),
+        ("a\x1bb", "'a␛b'"),
+    ]
+    for value, text in rows:
+        assert quote_value(value) == text, value
 
 
 def test_a_long_value_is_truncated() -> None:

@@ -77,26 +77,23 @@ def at(minutes: float = 0) -> str:
     return (AT + timedelta(minutes=minutes)).isoformat()
 
 
-@pytest.mark.parametrize(("file", "shape"), SHAPES.items())
-def test_shapes_are_recognized_by_path(file: str, shape: str) -> None:
-    kind = kind_of(file)
-    assert kind is not None and kind.shape == shape
+def test_shapes_are_recognized_by_path() -> None:
+    for file, shape in SHAPES.items():
+        kind = kind_of(file)
+        assert kind is not None and kind.shape == shape, file
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
+def test_other_files_have_no_reflections() -> None:
+    for file in (
         ".aiwg/ralph/reflections/index.yaml",
         ".aiwg/ralph/reflections/patterns/error.json",
         ".aiwg/ralph/registry.json",
         ".aiwg/ralph/heartbeats/a.json",
         ".aiwg/ralph/tasks/task-001/trajectory.json",
         ".aiwg/ralph/loops/a/crash.log",
-    ],
-)
-def test_other_files_have_no_reflections(file: str) -> None:
-    kind = kind_of(file)
-    assert kind is None or not kind.shape
+    ):
+        kind = kind_of(file)
+        assert kind is None or not kind.shape, file
 
 
 def test_a_managed_reflection_has_kind_and_effectiveness() -> None:

@@ -59,9 +59,8 @@ def make(project: Path, *names: str) -> ProjectPaths:
     return ProjectPaths(project)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
+def test_kinds_are_recognized_by_path() -> None:
+    rows: list[tuple[str, RecordKind | None]] = [
         (".aiwg/ralph/shared/patterns/error-patterns.json", PATTERNS),
         (".aiwg/ralph/shared/patterns/anything.jsonl", PATTERNS),
         (".aiwg/ralph/shared/patterns/effectiveness-metrics.json", METRICS),
@@ -86,10 +85,9 @@ def make(project: Path, *names: str) -> ProjectPaths:
         (".aiwg/ralph/home/me/app/.aiwg/ralph/loops/x/state.json", None),
         (".aiwg/ralph/loops/\udcff/state.json", None),
         ("src/state.json", None),
-    ],
-)
-def test_kinds_are_recognized_by_path(name: str, kind: RecordKind | None) -> None:
-    assert kind_of(name) is kind
+    ]
+    for name, kind in rows:
+        assert kind_of(name) is kind, name
 
 
 def test_an_empty_loop_folder_is_found(tmp_path: Path) -> None:
@@ -350,14 +348,14 @@ OTHER_FILES = (
 )
 
 
-@pytest.mark.parametrize(("file", "source"), FILES.items())
-def test_loop_files_are_recognized_by_path(file: str, source: str) -> None:
-    assert loop_source(file) == source
+def test_loop_files_are_recognized_by_path() -> None:
+    for file, source in FILES.items():
+        assert loop_source(file) == source, file
 
 
-@pytest.mark.parametrize("file", OTHER_FILES)
-def test_other_files_are_not_loop_files(file: str) -> None:
-    assert loop_source(file) == ""
+def test_other_files_are_not_loop_files() -> None:
+    for file in OTHER_FILES:
+        assert loop_source(file) == "", file
 
 
 def test_a_file_has_at_most_one_loop_directory() -> None:

@@ -73,9 +73,8 @@ def test_malformed_responses_are_ignored(tmp_path: Path) -> None:
     assert describe_change({}, None, "") == ""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_command_that_writes_files_edits_them() -> None:
+    for command in (
         "sed -i 's/a/b/' app.py",
         "sed -i '' -e 's/a/b/' app.py",
         "cd app && sed -i.bak 's/a/b/' app.py",
@@ -87,15 +86,12 @@ def test_malformed_responses_are_ignored(tmp_path: Path) -> None:
         "mv a.py b.py",
         "python - <<'EOF'\nfrom pathlib import Path\nPath('a.py').write_text('x')\nEOF",
         "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF",
-    ],
-)
-def test_a_command_that_writes_files_edits_them(command: str) -> None:
-    assert edits_files(command)
+    ):
+        assert edits_files(command), command
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_other_commands_edit_nothing() -> None:
+    for command in (
         "",
         "sed -n 1,5p app.py",
         "cat app.py",
@@ -103,10 +99,8 @@ def test_a_command_that_writes_files_edits_them(command: str) -> None:
         "pytest -q > log.txt",
         "npm test | tee log.txt",
         "git status",
-    ],
-)
-def test_other_commands_edit_nothing(command: str) -> None:
-    assert not edits_files(command)
+    ):
+        assert not edits_files(command), command
 
 
 def test_the_substitutions_of_sed_are_changes() -> None:
@@ -132,9 +126,8 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
     return found
 
 
-@pytest.mark.parametrize(
-    ("tools", "type_"),
-    [
+def test_every_tool_has_the_nearest_action_type() -> None:
+    for tools, type_ in (
         ("Read NotebookRead WebFetch mcp__files__read_text_file mcp__jira__getIssue", "read"),
         ("Write mcp__files__write_file mcp__serena__create_text_file", "write"),
         ("Edit MultiEdit NotebookEdit StrReplace mcp__files__edit_file", "edit"),
@@ -142,10 +135,8 @@ def used(tool: str, given: object = None, response: object = None, **event: obje
         ("Grep WebSearch mcp__serena__find_symbol", "grep"),
         ("Glob LS mcp__files__list_directory", "glob"),
         ("Task Agent", "task"),
-    ],
-)
-def test_every_tool_has_the_nearest_action_type(tools: str, type_: str) -> None:
-    assert {classify_tool(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES)
+    ):
+        assert {classify_tool(tool) for tool in tools.split()} == {type_} <= set(ACTION_TYPES), tools
 
 
 def test_command_event_has_output_and_reasoning() -> None:
@@ -165,9 +156,8 @@ def test_command_event_has_output_and_reasoning() -> None:
     assert (failed["success"], failed["error"], "output" in failed) == (False, "Exit code 1\n3 failing", False)
 
 
-@pytest.mark.parametrize(
-    ("tool", "response", "event", "error"),
-    [
+def test_failures_are_found_in_any_member_of_the_response() -> None:
+    rows: list[tuple[str, object, dict[str, Any], str | None]] = [
         ("Bash", {"stdout": "a", "stderr": "killed", "interrupted": True}, {}, "killed"),
         ("Bash", {"stdout": "a", "stderr": "", "interrupted": True}, {}, "interrupted"),
         ("BashOutput", {"stdout": "a", "stderr": "no", "status": "completed", "exitCode": 1}, {}, "no"),
@@ -178,14 +168,11 @@ def test_command_event_has_output_and_reasoning() -> None:
         ("Read", {}, {"is_error": True}, None),
         ("Edit", None, {"hook_event_name": FAILED, "error": "<tool_use_error>not found</tool_use_error>"}, "not found"),
         ("Bash", None, {"hook_event_name": FAILED, "is_interrupt": True}, "interrupted"),
-    ],
-)
-def test_failures_are_found_in_any_member_of_the_response(
-    tool: str, response: object, event: dict[str, Any], error: str | None
-) -> None:
-    failed = used(tool, {}, response, **event)
-    assert (failed["success"], failed.get("error")) == (False, error)
-    assert failed.get("output", "a") == "a"
+    ]
+    for tool, response, event, error in rows:
+        failed = used(tool, {}, response, **event)
+        assert (failed["success"], failed.get("error")) == (False, error), tool
+        assert failed.get("output", "a") == "a", tool
 
 
 @pytest.mark.parametrize(
@@ -201,9 +188,8 @@ def test_running_command_has_no_result(tool: str, given: object, response: objec
     assert "success" not in used(tool, given, response)
 
 
-@pytest.mark.parametrize(
-    ("tool", "response", "output"),
-    [
+def test_output_contains_only_members_not_recorded_elsewhere() -> None:
+    rows: list[tuple[str, object, str]] = [
         (
             "Read",
             {"type": "text", "file": {"content": "x", "startLine": 5, "numLines": 3, "totalLines": 9}},
@@ -217,10 +203,9 @@ def test_running_command_has_no_result(tool: str, given: object, response: objec
         ("WebFetch", {"code": 200, "result": "It says so."}, "It says so."),
         ("mcp__x__run", [{"type": "text", "text": "done"}], "done"),
         ("mcp__x__run", {"number": 7, "q": "told already", "empty": ""}, '{"number":7}'),
-    ],
-)
-def test_output_contains_only_members_not_recorded_elsewhere(tool: str, response: object, output: str) -> None:
-    assert output in used(tool, {"q": "told already"}, response)["output"]
+    ]
+    for tool, response, output in rows:
+        assert output in used(tool, {"q": "told already"}, response)["output"], tool
 
 
 def test_project_files_are_named_relative_to_the_project() -> None:

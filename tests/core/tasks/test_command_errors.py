@@ -31,11 +31,11 @@ ROOT = "/home/user/project"
 OUTPUTS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("command_outputs.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("recorded", OUTPUTS, ids=[one["tool"] for one in OUTPUTS])
-def test_the_first_error_of_each_tool_has_its_name_message_and_place(recorded: dict[str, Any]) -> None:
-    found = find_command_errors(f"Exit code 1\n{recorded['output']}", "", ROOT)[0]
-    assert (found.error_type, found.message) == (recorded["error"], recorded["message"])
-    assert next(iter(list_places(found)), "") == recorded["place"]
+def test_the_first_error_of_each_tool_has_its_name_message_and_place() -> None:
+    for recorded in OUTPUTS:
+        found = find_command_errors(f"Exit code 1\n{recorded['output']}", "", ROOT)[0]
+        assert (found.error_type, found.message) == (recorded["error"], recorded["message"]), recorded
+        assert next(iter(list_places(found)), "") == recorded["place"], recorded
 
 
 def test_the_output_is_searched_if_the_error_text_only_has_an_exit_code() -> None:
@@ -118,9 +118,8 @@ all is well, assert nothing
 """
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+def test_reports_of_all_test_runners_are_parsed() -> None:
+    rows: list[tuple[Any, list[str]]] = [
         (make_full_session(), ["told-error-type: told-message"]),
         (make_full_session()["executions"][0], ["told-error-type: told-message"]),
         (make_full_session()["executions"][0]["failures"], ["told-error-type: told-message"]),
@@ -130,11 +129,10 @@ all is well, assert nothing
         (PYTEST, ["KeyError: 'id'"]),
         ([], []),
         ({"testResults": "none", "tests": 7}, []),
-    ],
-)
-def test_reports_of_all_test_runners_are_parsed(value: Any, expected: list[str]) -> None:
-    found = parse_failures(json.dumps(value).encode())
-    assert [f"{failure.error_type}: {failure.message}" for failure in found] == expected
+    ]
+    for value, expected in rows:
+        found = parse_failures(json.dumps(value).encode())
+        assert [f"{failure.error_type}: {failure.message}" for failure in found] == expected, value
 
 
 def test_all_details_of_a_failure_are_parsed() -> None:
@@ -233,9 +231,8 @@ def _jest(frame: str) -> str:
     return json.dumps({"testResults": [{"name": f"{PROJECT}/{JEST_TEST}", "assertionResults": [test]}]})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_location_is_the_innermost_frame_of_the_project() -> None:
+    rows: list[tuple[str, list[Any]]] = [
         (_jest("src/auth/validate.ts"), [(*SOURCE, "t", JEST_TEST)]),
         (_jest(f"{PROJECT}/src/auth/validate.ts"), [(*SOURCE, "t", JEST_TEST)]),
         (_jest("/app/src/auth/validate.ts"), [("a.test.ts", 5, "", "t", JEST_TEST)]),
@@ -253,12 +250,11 @@ def _jest(frame: str) -> str:
             ],
         ),
         (TRACEBACK, [("workers/settlement.py", 5, "settle", "", "")]),
-    ],
-)
-def test_location_is_the_innermost_frame_of_the_project(text: str, expected: list[Any]) -> None:
-    found = parse_failures(text.encode(), PROJECT)
-    assert [(one.file, one.line, one.function, one.test_name, one.test_file) for one in found] == expected
-    assert all(one.stack_trace for one in found if one.file)
+    ]
+    for text, expected in rows:
+        found = parse_failures(text.encode(), PROJECT)
+        assert [(one.file, one.line, one.function, one.test_name, one.test_file) for one in found] == expected, text
+        assert all(one.stack_trace for one in found if one.file), text
 
 
 @given(st.binary(max_size=100) | st.text('{}[]:", testRsulE', max_size=40).map(str.encode))
@@ -270,9 +266,8 @@ def test_invalid_input_never_raises(data: bytes) -> None:
 SPECIAL = r"\.^$*+?{}[]|()"
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
+def test_variable_parts_become_wildcards() -> None:
+    for message, expected in (
         ("Cannot read property 'email' of null", "Cannot read property '.*' of null"),
         ("Type 'string | undefined' is not assignable to type 'string'", "Type '.*' is not assignable to type '.*'"),
         (
@@ -290,20 +285,18 @@ SPECIAL = r"\.^$*+?{}[]|()"
         ("it doesn't know what isn't there", "it doesn't know what isn't there"),
         ("sha256 and utf8 stay", "sha256 and utf8 stay"),
         ("first line counts\n    at somewhere", "first line counts"),
-    ],
-)
-def test_variable_parts_become_wildcards(message: str, expected: str) -> None:
-    assert generalize_message(message) == expected
-    assert safe_matcher(expected).matches(message)
+    ):
+        assert generalize_message(message) == expected, message
+        assert safe_matcher(expected).matches(message), message
 
 
 def test_quoted_names_can_stay_literal() -> None:
     assert generalize_message("Type 'a | b' has 3 errors", names=Names.ALL) == r"Type 'a \| b' has \d+ errors"
 
 
-@pytest.mark.parametrize("message", ["", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."])
-def test_too_general_message_has_no_signature(message: str) -> None:
-    assert generalize_message(message) == ""
+def test_too_general_message_has_no_signature() -> None:
+    for message in ("", "   ", "'a' '.*'", "42", "/a/b/c", "\n\n", "E5 !!!", "...."):
+        assert generalize_message(message) == "", message
 
 
 def test_metacharacters_are_escaped() -> None:
@@ -362,9 +355,8 @@ def test_location_hints(file: str, function: str, expected: str) -> None:
     assert location_hint(file, function) == expected
 
 
-@pytest.mark.parametrize(
-    ("line", "frame"),
-    [
+def test_frame_files_are_relative_to_the_project() -> None:
+    rows: list[tuple[str, StackFrame | None]] = [
         ("    at async Order.settle [as run] (file:///p/src/a.ts:7:1)", StackFrame("src/a.ts", 7, "Order.settle")),
         ("    at new Order (C:\\app\\a.ts:7:1)", StackFrame("C:/app/a.ts", 7, "Order")),
         ("    at src/a.ts:7:1", StackFrame("src/a.ts", 7)),
@@ -374,10 +366,9 @@ def test_location_hints(file: str, function: str, expected: str) -> None:
         ("    at webpack://a/b.ts:1:1", None),
         ('  File "<string>", line 1, in f', None),
         ("at all times", None),
-    ],
-)
-def test_frame_files_are_relative_to_the_project(line: str, frame: StackFrame | None) -> None:
-    assert parse_frames(line, "/p") == ([] if frame is None else [frame])
+    ]
+    for line, frame in rows:
+        assert parse_frames(line, "/p") == ([] if frame is None else [frame]), line
 
 
 def test_test_files_are_recognized_by_name() -> None:

@@ -178,9 +178,8 @@ def test_file_pattern_does_not_backtrack() -> None:
     assert index.find_similar("TypeError", "%a" * 20 + "b") == ()
 
 
-@pytest.mark.parametrize(
-    ("runs", "expected"),
-    [
+def test_unverified_fix_is_judged_by_the_next_run() -> None:
+    rows: list[tuple[tuple[Execution, ...], bool | None]] = [
         ((make_run(fix=CHANGED), GREEN), True),
         ((make_run(fix=CHANGED), RED), False),
         ((make_run(fix=CHANGED), make_run()), False),
@@ -188,10 +187,9 @@ def test_file_pattern_does_not_backtrack() -> None:
         ((make_run(fix=CHANGED), Execution()), None),
         ((make_run(fixed=False), GREEN), False),
         ((make_run(fixed=True), RED), True),
-    ],
-)
-def test_unverified_fix_is_judged_by_the_next_run(runs: tuple[Execution, ...], expected: bool | None) -> None:
-    assert make_session("s", *runs, status="in_progress").verdicts == (expected, None)
+    ]
+    for runs, expected in rows:
+        assert make_session("s", *runs, status="in_progress").verdicts == (expected, None), runs
 
 
 def test_fix_is_not_judged_by_another_failure() -> None:

@@ -34,9 +34,8 @@ def act(type_: str, result: str, success: bool | None = True, error: str = "") -
     return Action(number=1, type=type_, params=((name, result),), success=success, error=error)
 
 
-@pytest.mark.parametrize(
-    ("actions", "outcome"),
-    [
+def test_outcome_is_determined_only_by_proof_in_the_log() -> None:
+    rows: list[tuple[tuple[Action, ...], Outcome]] = [
         ((act("bash", "npm test"),), Outcome.SUCCESS),
         ((act("bash", "npm test", False), act("bash", "npm test")), Outcome.SUCCESS),
         ((act("bash", "pytest -q"), act("read", "a.py", False)), Outcome.SUCCESS),
@@ -53,10 +52,9 @@ def act(type_: str, result: str, success: bool | None = True, error: str = "") -
         ((act("bash", "sh t.sh", False), act("edit", "a.sh"), act("bash", "sh other.sh")), Outcome.UNKNOWN),
         ((act("bash", "cat a.sh", False), act("edit", "a.sh"), act("bash", "cat a.sh")), Outcome.UNKNOWN),
         ((), Outcome.UNKNOWN),
-    ],
-)
-def test_outcome_is_determined_only_by_proof_in_the_log(actions: tuple[Action, ...], outcome: Outcome) -> None:
-    assert summarize_log(actions).outcome is outcome
+    ]
+    for actions, outcome in rows:
+        assert summarize_log(actions).outcome is outcome, actions
 
 
 def test_errors_that_differ_only_in_numbers_are_one_failure() -> None:
@@ -65,9 +63,8 @@ def test_errors_that_differ_only_in_numbers_are_one_failure() -> None:
     assert (found.actions, found.errors) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("error", "output", "message"),
-    [
+def test_most_informative_line_of_an_error_is_used() -> None:
+    for error, output, message in (
         ("TypeError: x\n  at a.ts", "y", "TypeError: x"),
         ("Exit code 2\n> app@1.0 test\n\nmake: no rule\nmore", "", "make: no rule"),
         ("Traceback (most recent call last):\n  File 'a.py'\nimpl.KeyError: 'k'\n", "", "impl.KeyError: 'k'"),
@@ -82,11 +79,9 @@ def test_errors_that_differ_only_in_numbers_are_one_failure() -> None:
         ("", "1 passed\ngcc: no input files\n", "gcc: no input files"),
         ("Exit code 1", "", "Exit code 1"),
         ("", "", "no message"),
-    ],
-)
-def test_most_informative_line_of_an_error_is_used(error: str, output: str, message: str) -> None:
-    action = replace(act("bash", "make", False, error), output=output)
-    assert summarize_log([action]).failures[0].message == message
+    ):
+        action = replace(act("bash", "make", False, error), output=output)
+        assert summarize_log([action]).failures[0].message == message, error
 
 
 def test_returning_failure_is_not_solved() -> None:
@@ -133,9 +128,8 @@ def test_of_a_long_log_the_newest_actions_are_summarized_and_all_are_counted(tmp
     assert log.failures == ()
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later", "covers"),
-    [
+def test_later_run_covers_an_earlier_run_of_the_same_or_less() -> None:
+    rows: list[tuple[str, str, bool]] = [
         ("pytest tests/a.py::test_x -q", "pytest tests/a.py", True),
         ("pytest tests/a.py", "python -m pytest -q", True),
         (".venv/bin/python -m pytest tests/a.py", "/usr/bin/python3.12 -m pytest", True),
@@ -158,11 +152,10 @@ def test_of_a_long_log_the_newest_actions_are_summarized_and_all_are_counted(tmp
         ("python check.py", "python other.py", False),
         ("python check.py a", "python check.py b", False),
         ("DEBUG=1 python check.py", "python check.py", False),
-    ],
-)
-def test_later_run_covers_an_earlier_run_of_the_same_or_less(earlier: str, later: str, covers: bool) -> None:
-    one, other = (parse_command(Action(number=1, params=(("command", text),))) for text in (earlier, later))
-    assert other.covers(one) is covers
+    ]
+    for earlier, later, covers in rows:
+        one, other = (parse_command(Action(number=1, params=(("command", text),))) for text in (earlier, later))
+        assert other.covers(one) is covers, earlier
 
 
 def test_other_tools_are_covered_only_with_equal_parameters() -> None:
@@ -170,9 +163,8 @@ def test_other_tools_are_covered_only_with_equal_parameters() -> None:
     assert parse_command(one).covers(parse_command(one)) and not parse_command(one).covers(parse_command(other))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_announcements_greetings_and_reports_of_success_are_left_out() -> None:
+    for text in (
         "All tests pass.",
         "Done! All 3 tests pass now.",
         "I'll run the tests to see the failure.",
@@ -185,10 +177,8 @@ def test_other_tools_are_covered_only_with_equal_parameters() -> None:
         "Now I'll update the file.",
         "Let me know if you need anything else.",
         "Fix the bug in app.py.",
-    ],
-)
-def test_announcements_greetings_and_reports_of_success_are_left_out(text: str) -> None:
-    assert split_reason(text) == []
+    ):
+        assert split_reason(text) == [], text
 
 
 @pytest.mark.parametrize(

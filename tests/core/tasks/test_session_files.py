@@ -158,21 +158,21 @@ def test_counts_are_those_of_the_report_whatever_the_exit_code_is(
 SETTINGS = DebugMemorySettings()
 
 
-@pytest.mark.parametrize(
-    ("status", "learned", "rule", "days"),
-    [
+def test_longest_retention_period_applies() -> None:
+    rows: list[tuple[str, bool, str, int | None]] = [
         ("failed", False, "default_days", 30),
         ("passed", True, "on_learning_identified", 60),
         ("escalated", False, "on_escalation", 90),
         ("escalated", True, "on_escalation", 90),
         ("", False, "default_days", 30),
         ("in_progress", True, "in_progress", None),
-    ],
-)
-def test_longest_retention_period_applies(status: str, learned: bool, rule: str, days: int | None) -> None:
-    found = retention_period(make_session("s", status=status, lessons=(make_lesson(),) if learned else ()), SETTINGS)
-    assert (found.rule, found.days) == (rule, days)
-    assert found.until == (DEBUG_NOW + timedelta(days=days) if days else None)
+    ]
+    for status, learned, rule, days in rows:
+        found = retention_period(
+            make_session("s", status=status, lessons=(make_lesson(),) if learned else ()), SETTINGS
+        )
+        assert (found.rule, found.days) == (rule, days), status
+        assert found.until == (DEBUG_NOW + timedelta(days=days) if days else None), status
 
 
 def test_retention_counts_from_the_last_change() -> None:

@@ -39,23 +39,20 @@ def test_chain_is_verified_in_parts() -> None:
     assert verify(middle, chain[3:]) == verify(SPACE_HEAD, chain)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_changed_decision_breaks_the_chain() -> None:
+    rows: list[dict[str, object]] = [
         {"payload": make_decision(3, reason="other")},
         {"payload": make_decision(3) + " "},
         {"member": "Ada"},
         {"recorded_at": AT + timedelta(microseconds=1)},
         {"id": "d9"},
         {"hash": b"x" * 32},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_changed_decision_breaks_the_chain(change: dict[str, object]) -> None:
-    chain = make_chain(5)
-    chain[2] = replace(chain[2], **change)
-    with pytest.raises(ChainBroken, match="decision 3 of the space, or one before it, was changed"):
-        verify(SPACE_HEAD, chain)
+    ]
+    for change in rows:
+        chain = make_chain(5)
+        chain[2] = replace(chain[2], **change)
+        with pytest.raises(ChainBroken, match="decision 3 of the space, or one before it, was changed"):
+            verify(SPACE_HEAD, chain)
 
 
 def test_removed_decision_breaks_the_chain() -> None:

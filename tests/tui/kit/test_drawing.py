@@ -35,12 +35,12 @@ def marks(glyphs: Glyphs) -> dict[str, str]:
     return {field.name: getattr(glyphs, field.name) for field in fields(glyphs) if field.name != "name"}
 
 
-@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
-def test_every_glyph_is_one_cell_wide(glyphs: Glyphs) -> None:
-    for name, mark in marks(glyphs).items():
-        for char in mark if name in {"sparks", "arrow"} else [mark]:
-            assert cell_len(char) == len(char) == 1, name
-        assert visible(mark) == mark, "no terminal draws it in its own way"
+def test_every_glyph_is_one_cell_wide() -> None:
+    for glyphs in SETS:
+        for name, mark in marks(glyphs).items():
+            for char in mark if name in {"sparks", "arrow"} else [mark]:
+                assert cell_len(char) == len(char) == 1, name
+            assert visible(mark) == mark, "no terminal draws it in its own way"
 
 
 def test_the_ascii_glyphs_are_ascii() -> None:
@@ -49,26 +49,26 @@ def test_the_ascii_glyphs_are_ascii() -> None:
         assert mark.isprintable(), name
 
 
-@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
-def test_states_differ_by_mark_and_by_word(glyphs: Glyphs) -> None:
-    assert len({glyphs[state.value] for state in Maturity}) == len(Maturity)
-    assert len({draw_state(state, glyphs).plain for state in Maturity}) == len(Maturity)
-    assert len(set(STATE_SHORT.values())) == len(STATE_SHORT)
-    for state in Maturity:
-        assert state.value in draw_state(state, glyphs).plain
-        assert state.value.startswith(draw_state(state, glyphs, short=True).plain[2:])
+def test_states_differ_by_mark_and_by_word() -> None:
+    for glyphs in SETS:
+        assert len({glyphs[state.value] for state in Maturity}) == len(Maturity), glyphs
+        assert len({draw_state(state, glyphs).plain for state in Maturity}) == len(Maturity), glyphs
+        assert len(set(STATE_SHORT.values())) == len(STATE_SHORT), glyphs
+        for state in Maturity:
+            assert state.value in draw_state(state, glyphs).plain
+            assert state.value.startswith(draw_state(state, glyphs, short=True).plain[2:])
 
 
-@pytest.mark.parametrize("glyphs", SETS, ids=lambda glyphs: glyphs.name)
-def test_every_status_result_and_outcome_has_a_glyph(glyphs: Glyphs) -> None:
-    for status in LoopStatus:
-        assert draw(status_sign(status), glyphs).plain.endswith(f" {status.value}")
-    results = [draw(result_sign(success), glyphs).plain for success in (True, False, None)]
-    assert len(set(results)) == 3
-    for outcome in Outcome:
-        text = draw(outcome_sign(outcome), glyphs).plain
-        assert text
-        assert glyphs is DRAWN or text.isascii()
+def test_every_status_result_and_outcome_has_a_glyph() -> None:
+    for glyphs in SETS:
+        for status in LoopStatus:
+            assert draw(status_sign(status), glyphs).plain.endswith(f" {status.value}")
+        results = [draw(result_sign(success), glyphs).plain for success in (True, False, None)]
+        assert len(set(results)) == 3, glyphs
+        for outcome in Outcome:
+            text = draw(outcome_sign(outcome), glyphs).plain
+            assert text
+            assert glyphs is DRAWN or text.isascii()
 
 
 def test_ascii_signs_of_states_are_unique() -> None:

@@ -16,9 +16,8 @@ def paragraphs(count: int, text: str = "paragraph {n}") -> list[Content]:
     return [Content(text.format(n=n)) for n in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "expected"),
-    [
+def test_text_is_broken_into_lines() -> None:
+    rows: list[tuple[str, int, list[str]]] = [
         ("short", 10, ["short"]),
         ("aaa bbb ccc", 7, ["aaa bbb", "ccc"]),
         ("  indented text goes on", 12, ["  indented", "  text goes", "  on"]),
@@ -28,10 +27,9 @@ def paragraphs(count: int, text: str = "paragraph {n}") -> list[Content]:
         ("\tx\ty", 20, ["    x   y"]),
         ("", 5, [""]),
         (" \N{CJK RADICAL REPEAT}", 2, ["", "\N{CJK RADICAL REPEAT}"]),
-    ],
-)
-def test_text_is_broken_into_lines(text: str, width: int, expected: list[str]) -> None:
-    assert [line.plain for line in wrap([Content(text)], width)] == expected
+    ]
+    for text, width, expected in rows:
+        assert [line.plain for line in wrap([Content(text)], width)] == expected, text
 
 
 def test_every_line_of_a_marked_paragraph_is_marked() -> None:

@@ -32,10 +32,10 @@ def parse(agent: str, **fields: Any) -> HookEvent:
     return event
 
 
-@pytest.mark.parametrize("agent", [name for name, agent in AGENTS.items() if agent.events])
-def test_every_event_of_every_agent_has_its_moment(agent: str) -> None:
-    for name, moment in AGENTS[agent].events.items():
-        assert parse(agent, hook_event_name=name, session_id="s").moment is moment
+def test_every_event_of_every_agent_has_its_moment() -> None:
+    for agent in [name for name, agent in AGENTS.items() if agent.events]:
+        for name, moment in AGENTS[agent].events.items():
+            assert parse(agent, hook_event_name=name, session_id="s").moment is moment
 
 
 def test_events_without_a_use_are_ignored() -> None:
@@ -43,10 +43,11 @@ def test_events_without_a_use_are_ignored() -> None:
     assert parse_event("claude", b"{}") is None
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"not json", b'{"a":', b"\xff\xfe", b"[" * 10_000])
-def test_other_input_is_refused(data: bytes) -> None:
-    with pytest.raises(BadInput, match="not the JSON of an event"):
-        parse_event("claude", data)
+def test_other_input_is_refused() -> None:
+    rows: list[bytes] = [b"", b"[]", b"null", b"not json", b'{"a":', b"\xff\xfe", b"[" * 10_000]
+    for data in rows:
+        with pytest.raises(BadInput, match="not the JSON of an event"):
+            parse_event("claude", data)
 
 
 def test_the_name_of_the_event_may_be_an_option() -> None:
@@ -180,19 +181,16 @@ def test_each_agent_gets_its_own_form() -> None:
     assert encode_answer(claude, "") == b""
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
+def test_notices_and_slash_commands_are_not_taken_for_prompts() -> None:
+    for prompt in (
         "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>",
         "<system-reminder>The file changed.</system-reminder>",
         "<local-command-stdout>ok</local-command-stdout>",
         "[Request interrupted by user]",
         "/compact",
         "/fix-issue 123",
-    ],
-)
-def test_notices_and_slash_commands_are_not_taken_for_prompts(prompt: str) -> None:
-    assert parse("claude", hook_event_name="UserPromptSubmit", prompt=prompt).is_notice
+    ):
+        assert parse("claude", hook_event_name="UserPromptSubmit", prompt=prompt).is_notice, prompt
 
 
 @pytest.mark.parametrize("prompt", ["", "Fix it", "/usr/bin/env fails", "<div> is not closed", "a /compact test"])
@@ -314,25 +312,25 @@ def result(agent: str, fields: dict[str, Any]) -> bool | None:
     return action.get("success")
 
 
-@pytest.mark.parametrize("agent", PAYLOADS)
-def test_the_exit_code_of_each_agent_decides(agent: str) -> None:
-    assert result(agent, PAYLOADS[agent](SILENT, 1)) is False
-    assert result(agent, PAYLOADS[agent](SILENT, 0)) is True
+def test_the_exit_code_of_each_agent_decides() -> None:
+    for agent in PAYLOADS:
+        assert result(agent, PAYLOADS[agent](SILENT, 1)) is False, agent
+        assert result(agent, PAYLOADS[agent](SILENT, 0)) is True, agent
 
 
-@pytest.mark.parametrize("agent", [agent for agent in PAYLOADS if agent != "claude"])
-def test_without_an_exit_code_the_report_of_the_test_decides_and_silence_proves_nothing(agent: str) -> None:
-    assert result(agent, PAYLOADS[agent](FAILURE, None)) is False
-    assert result(agent, PAYLOADS[agent](SUCCESS, None)) is True
-    assert result(agent, PAYLOADS[agent](SILENT, None)) is None
+def test_without_an_exit_code_the_report_of_the_test_decides_and_silence_proves_nothing() -> None:
+    for agent in [agent for agent in PAYLOADS if agent != "claude"]:
+        assert result(agent, PAYLOADS[agent](FAILURE, None)) is False, agent
+        assert result(agent, PAYLOADS[agent](SUCCESS, None)) is True, agent
+        assert result(agent, PAYLOADS[agent](SILENT, None)) is None, agent
 
 
-@pytest.mark.parametrize("agent", PAYLOADS)
-def test_the_exit_code_of_a_pipe_is_not_that_of_its_test(agent: str) -> None:
-    piped = f"{TEST} 2>&1 | tail -5"
-    assert result(agent, PAYLOADS[agent](FAILURE, 0, piped)) is False
-    assert result(agent, PAYLOADS[agent](SUCCESS, 0, piped)) is True
-    assert result(agent, PAYLOADS[agent](SILENT, 0, piped)) is None
+def test_the_exit_code_of_a_pipe_is_not_that_of_its_test() -> None:
+    for agent in PAYLOADS:
+        piped = f"{TEST} 2>&1 | tail -5"
+        assert result(agent, PAYLOADS[agent](FAILURE, 0, piped)) is False, agent
+        assert result(agent, PAYLOADS[agent](SUCCESS, 0, piped)) is True, agent
+        assert result(agent, PAYLOADS[agent](SILENT, 0, piped)) is None, agent
 
 
 @pytest.mark.parametrize("call", ["call_1", "exec-0b5c2f0e-6d35-4f0f-9a54-5d8c2a1b7e11"])
@@ -350,9 +348,10 @@ def test_codex_has_the_exit_code_in_its_transcript(tmp_path: Path, call: str, co
     assert result("codex", fields | {"tool_use_id": "call_2"}) is None
 
 
-@pytest.mark.parametrize("path", ["", "\0", "/nowhere/rollout.jsonl", "/dev/zero", "/", 7, ["x"]])
-def test_a_transcript_that_cannot_be_read_proves_nothing(path: Any) -> None:
-    assert result("codex", codex(SILENT, None) | {"transcript_path": path}) is None
+def test_a_transcript_that_cannot_be_read_proves_nothing() -> None:
+    rows: list[Any] = ["", "\0", "/nowhere/rollout.jsonl", "/dev/zero", "/", 7, ["x"]]
+    for path in rows:
+        assert result("codex", codex(SILENT, None) | {"transcript_path": path}) is None, path
 
 
 def test_an_edit_that_an_agent_reports_is_a_success() -> None:

@@ -190,9 +190,8 @@ async def test_more_than_sixty_calls_a_minute_are_refused(server: Server) -> Non
     assert getattr(later, "is_error", None) is False
 
 
-@pytest.mark.parametrize(
-    ("name", "signed"),
-    [
+def test_the_name_of_a_client_is_restricted() -> None:
+    for name, signed in (
         ("claude-code", "mcp:claude-code"),
         ("Claude Code", "mcp:claude-code"),
         ("ada", "mcp:ada"),
@@ -200,10 +199,8 @@ async def test_more_than_sixty_calls_a_minute_are_refused(server: Server) -> Non
         ("\x1b[31m\u202e漢", "mcp:31m"),
         ("../../x\n2026 promoted by ada", "mcp:x-2026-promoted-by-ada"),
         ("a" * 10_000, f"mcp:{'a' * 40}"),
-    ],
-)
-def test_the_name_of_a_client_is_restricted(name: str, signed: str) -> None:
-    assert sign(name) == signed
+    ):
+        assert sign(name) == signed, name
 
 
 async def test_a_hostile_client_name_signs_as_plain_text(server: Server) -> None:

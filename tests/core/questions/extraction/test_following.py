@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import yaml
 from msgspec.structs import replace
 
@@ -47,9 +46,8 @@ def result(*fields: dict[str, Any], given_at: int = 0, outcome: Outcome, lesson:
     return judge(lesson, RecordedWork(ActionLog(actions), NOW + timedelta(minutes=given_at), outcome)).has_worked
 
 
-@pytest.mark.parametrize(
-    ("actions", "outcome", "expected"),
-    [
+def test_a_lesson_has_a_result_if_an_edit_follows_it() -> None:
+    rows: list[tuple[list[dict[str, Any]], Outcome, bool | None]] = [
         ([fails(), FOLLOWS, PASSES], Outcome.SUCCESS, True),
         ([fails(), FOLLOWS, fails()], Outcome.FAILURE, False),
         ([fails(), OTHER, PASSES], Outcome.SUCCESS, None),
@@ -59,23 +57,9 @@ def result(*fields: dict[str, Any], given_at: int = 0, outcome: Outcome, lesson:
         ([fails(), FOLLOWS, fails(), OTHER, PASSES], Outcome.SUCCESS, None),
         ([FOLLOWS, fails(), OTHER, PASSES], Outcome.SUCCESS, None),
         ([fails("KeyError: 'vat'"), FOLLOWS, PASSES], Outcome.SUCCESS, None),
-    ],
-    ids=[
-        "solved",
-        "returned",
-        "another fix",
-        "another fix failed",
-        "gave up",
-        "not tried",
-        "replaced",
-        "before",
-        "other",
-    ],
-)
-def test_a_lesson_has_a_result_if_an_edit_follows_it(
-    actions: list[dict[str, Any]], outcome: Outcome, expected: bool | None
-) -> None:
-    assert result(*actions, outcome=outcome) is expected
+    ]
+    for actions, outcome, expected in rows:
+        assert result(*actions, outcome=outcome) is expected, actions
 
 
 def test_a_lesson_that_is_limited_to_a_test_has_a_result_only_there() -> None:

@@ -307,19 +307,17 @@ def test_a_loop_that_is_only_the_plan_of_another_loop_is_joined_to_the_newest_on
     assert found["runner:new"].session_ids == ("a",)
 
 
-@pytest.mark.parametrize(
-    ("cwd", "is_joined"),
-    [
+def test_sessions_in_working_trees_below_the_folder_of_a_loop_are_joined() -> None:
+    rows: list[tuple[str, bool]] = [
         ("/project/.some-runner/worktrees/one", True),
         ("/project/worktrees/one/src", True),
         ("/project/.worktrees/one", True),
         ("/project/src", False),
         ("/elsewhere/worktrees/one", False),
         ("worktrees", False),
-    ],
-)
-def test_sessions_in_working_trees_below_the_folder_of_a_loop_are_joined(cwd: str, is_joined: bool) -> None:
-    assert (len(join(runner("one", 0, 10), session("a", 1, 2, cwd=cwd))) == 1) is is_joined
+    ]
+    for cwd, is_joined in rows:
+        assert (len(join(runner("one", 0, 10), session("a", 1, 2, cwd=cwd))) == 1) is is_joined, cwd
 
 
 def test_loops_of_the_project_and_sessions_without_a_runner_stay_the_same_objects() -> None:

@@ -268,16 +268,14 @@ def test_memories_that_did_not_change_are_parsed_once(open_memories: Open) -> No
     assert case.lessons()[0].text == "the user asked for two commits per change"
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome"),
-    [
+def test_the_words_for_outcomes_are_known() -> None:
+    rows: list[tuple[str, Outcome]] = [
         ("success", Outcome.SUCCESS),
         ("Show cents, partial", Outcome.PARTIAL),
         ("failed", Outcome.FAILURE),
         ("fail", Outcome.FAILURE),
         ("uncertain", Outcome.UNKNOWN),
         ("", Outcome.UNKNOWN),
-    ],
-)
-def test_the_words_for_outcomes_are_known(text: str, outcome: Outcome) -> None:
-    assert parse_outcome(text) is outcome
+    ]
+    for text, outcome in rows:
+        assert parse_outcome(text) is outcome, text

@@ -105,19 +105,16 @@ def test_each_session_is_an_iteration_with_all_its_failures() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("output", "error"),
-    [
+def test_the_most_specific_line_is_the_error() -> None:
+    for output, error in (
         ("E   AssertionError: 1.0 != 1.1\n1 failed", "AssertionError: 1.0 != 1.1"),
         ("Traceback\n  File x\nshop.money.RoundingError: no quantum\n", "shop.money.RoundingError: no quantum"),
         ("error[E0382]: use of moved value", "error[E0382]: use of moved value"),
         ("bash: foo: command not found", "bash: foo: command not found"),
         ("nothing\nspecial\n", "special"),
         ("", ""),
-    ],
-)
-def test_the_most_specific_line_is_the_error(output: str, error: str) -> None:
-    assert find_error(output) == error
+    ):
+        assert find_error(output) == error, output
 
 
 def test_an_error_has_a_limited_length() -> None:
