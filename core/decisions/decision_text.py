@@ -1,4 +1,4 @@
-"""Texts that describe a decision to people: verb, subject and change."""
+"""Texts that describe a decision to people: verb, author, subject and change."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The hooks of debug sessions (docs/task-memory.md#hooks).
+"""What a failure, a success and an escalation in a debug session lead to (docs/task-memory.md#hooks).
 
-`on_failure` collects known fixes for new errors. An agent reads the result, so every text in it is one line of limited
-length that cannot pass for a heading or a conversation role (docs/safety.md). `on_success` writes the uses of patterns
-to the event log and the registry, and the lessons to the session's file. `on_escalation` writes the context of the
-session.
+`on_failure` collects and renders known fixes for new errors, for commands, agents' hooks and the MCP server. An agent
+reads the result, so every text in it is one line of limited length that cannot pass for a heading or a conversation
+role (docs/safety.md). `on_success` writes the uses of patterns to the event log and the registry, and the lessons to
+the session's file. `on_escalation` writes the context of the session.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a person has seen that an agent gave up, or that a test passed because it checks less."""
+"""Whether a person has seen an escalation of an agent, or a test that passed because it checks less."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
 """Task memory and debug memory: what agents tried, what failed, and what fixed it.
 
-Task memory (docs/task-memory.md): `protocol` is the entry point for agents, `lifecycle` has its steps; `action_log`,
-`reflections` and `task_indexes` write the files. `history` reads one task or attempt, `replay` and `diffs` show its
-steps, `search` finds records. `loop_links` assigns tasks to loops, `similar_tasks` compares tasks.
+Task memory (docs/task-memory.md): `protocol` is the entry point for agents; `start` and `completion` begin and end
+attempts, `action_log` and `reflections` write what they add. `task_files` has paths, locks and lookup. `reader` and
+`history` read one task; `log_summary` derives failures and fixes from an action log, `attempts` decides whether an
+attempt runs or was left unfinished, and replays it with the diffs of `changes`. `task_links` finds the loop of a task
+and similar tasks. The search is `core.index.search`.
 
-Debug memory (docs/task-memory.md#debug-sessions): `debug_index` finds sessions by key, and `reports` summarizes them.
-`error_messages` and `runner_reports` parse errors; `known_fixes` finds earlier fixes for them. `retention` decides how
-long files are kept; `archive` moves them to the archive and back.
+Debug memory (docs/task-memory.md#debug-sessions): `debug_index` finds sessions by key; `session_files` and `recorder`
+write them. `error_messages` and `command_errors` parse errors; `known_fixes` ranks earlier fixes for them, which
+`core.project.debug_hooks` renders for agents. `escalations` finds sessions that need a person. `archive` decides how
+long files are kept, and moves them to the archive and back.
 """

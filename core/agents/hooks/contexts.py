@@ -1,4 +1,7 @@
-"""Contexts and known fixes for a session or the active loop; these read the whole project."""
+"""Contexts and known fixes for a session or the active loop; these read the whole project.
+
+The texts are made below: contexts in `core.index.contexts`, known fixes in `core.project.debug_hooks`.
+"""
 
 from __future__ import annotations
 

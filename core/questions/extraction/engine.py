@@ -1,6 +1,6 @@
 """Extraction of patterns from finished work: what is drafted, narrowed and compared with the registry.
 
-See docs/extraction.md.
+See docs/extraction.md. Reflections on attempts are drafted in `core.tasks.reflections`.
 """
 
 from __future__ import annotations
