@@ -63,7 +63,8 @@ def log(
 ) -> None:
     """List the decisions, newest first, and whether they are in effect.
 
-    Decisions of one step are one row, and so is what hooks extracted in one day; --json has each decision.
+    Decisions that were made in one step share a row, as do all extractions by hooks of one day; --json lists each
+    decision.
 
     Every line of the log has a hash of the lines before it. --verify reports lines that were changed, removed, inserted
     or moved. It cannot detect someone who recomputes all hashes. To detect that, save the --head of the log where that

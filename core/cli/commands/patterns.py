@@ -315,7 +315,9 @@ _PRUNE_MODES: Final = {"ID": "reason", "--restore": "reason", "": f"dry_run {_PO
 @click.option("--restore", metavar="ID", help="Restore this pattern from the archive.")
 @click.option("--dry-run", is_flag=True, help="Print what would be archived, and archive nothing.")
 @click.option("--min-success-rate", type=FRACTION, help="Archive patterns below this rate. Default: a setting (0.5).")
-@click.option("--min-usage", type=COUNT, metavar="N", help="Ignore the rate below N uses. Default: a setting (3).")
+@click.option(
+    "--min-usage", type=COUNT, metavar="N", help="Ignore the rate of fewer than N uses. Default: a setting (3)."
+)
 @click.option("--max-age-days", type=COUNT, metavar="N", help="Archive if unused for N days. Default: a setting (90).")
 @reason_option
 def prune(

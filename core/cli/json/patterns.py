@@ -247,7 +247,7 @@ class RepeatedLine(Wire, frozen=True):
 
 
 class FileCost(Wire, frozen=True):
-    """A file that agents load: `tokens` are in each session from the start, `on_demand` only in some."""
+    """A file that agents load: `tokens` enter each session at its start, `on_demand` only some sessions."""
 
     file: str
     agents: list[str]

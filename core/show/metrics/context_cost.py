@@ -63,7 +63,7 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
 
 class FileCost(Struct, frozen=True, kw_only=True):
-    """A file that agents load: `tokens` are in each session from the start, `on_demand` only in some.
+    """A file that agents load: `tokens` enter each session at its start, `on_demand` only some.
 
     `repeated` are its lines from the start that repeat another such line or a lesson.
     """
