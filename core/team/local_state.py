@@ -51,7 +51,7 @@ _TABLES: Final = (
 
 
 class Status(IntEnum):
-    """Where a use is on its way; each is committed before and after it is sent."""
+    """How far a use has been sent; committed before and after each transfer."""
 
     TO_SEND = 0
     SENT = 1  # the server has confirmed it
@@ -62,7 +62,10 @@ class Status(IntEnum):
 
 
 class StoredUse(NamedTuple):
-    """A use in the order of the columns: `slot` names equal uses of one ordinal, `fields` are those that are sent."""
+    """A row of the table of uses.
+
+    `slot` distinguishes equal uses of a pattern, and `fields` is the part that is sent.
+    """
 
     id: bytes
     pattern_id: str
@@ -228,7 +231,7 @@ class LocalState:
         return int(self._db.execute(query).fetchone()[0])
 
     def set_not_counted(self, ids: Collection[bytes]) -> None:
-        """Record which of the sent uses are not in the sums of the space; all others are."""
+        """Record which sent uses are not in the sums of the space; all others are."""
         rows = self._db.execute(f"SELECT id FROM uses WHERE {_ASIDE} AND status = {int(Status.NOT_COUNTED)}")
         before = {row[0] for row in rows}
         changed = [(int(Status.NOT_COUNTED), id, int(Status.SENT)) for id in set(ids) - before]
@@ -258,7 +261,7 @@ class LocalState:
     # Sums of the space
 
     def set_sums(self, sums: Iterable[TeamSums]) -> None:
-        """Store sums of the space; the patterns count as changed."""
+        """Store sums of uses as the space has them; marks their patterns as changed."""
         marks = ", ".join("?" * (2 + len(SUMS)))
         found = [
             (one.pattern_id, *_parts(one), one.last_used.timestamp() if one.last_used is not None else None)
@@ -323,27 +326,27 @@ class LocalState:
             self._db.executemany("DELETE FROM texts WHERE pattern_id = ?", ((id,) for id in pattern_ids))
 
     def add_hashes(self, pairs: Iterable[TextBase]) -> None:
-        """Record that a shared text is a local one with masks."""
+        """Record pairs of a local text and its masked form in the space."""
         self._db.executemany("INSERT OR IGNORE INTO hashes VALUES (?, ?)", pairs)
 
     def hash_pairs(self) -> dict[str, str]:
-        """Return the hashes of masked texts by that of the local text."""
+        """Return the hash of each masked text by the hash of its local text."""
         return dict(self._db.execute("SELECT local, shared FROM hashes WHERE local <> shared"))
 
     def to_shared(self, local: str) -> str:
-        """Return the hash of a local text in the space; the same if nothing in it is masked."""
+        """Return the hash of a local text in the space, equal if nothing is masked."""
         row = self._db.execute("SELECT shared FROM hashes WHERE local = ? ORDER BY shared = local", (local,)).fetchone()
         return local if row is None else str(row[0])
 
     def to_local(self, shared: str) -> str:
-        """Return the hash of the local text that was masked; the same if there is none."""
+        """Return the hash of the local text of a masked one, equal if none is known."""
         row = self._db.execute(
             "SELECT local FROM hashes WHERE shared = ? ORDER BY shared = local", (shared,)
         ).fetchone()
         return shared if row is None else str(row[0])
 
     def conflicts(self) -> dict[str, TextBase]:
-        """Return the patterns whose text differs from that of the space, undecided."""
+        """Return the open conflicts: patterns whose text differs from the space."""
         rows = self._db.execute("SELECT pattern_id, local, shared FROM conflicts ORDER BY pattern_id")
         return {row[0]: TextBase(*row[1:]) for row in rows}
 

@@ -238,7 +238,7 @@ def find_trials(snapshot: Snapshot, now: datetime, salt: bytes, skipped: Collect
 
 
 class Outbox:
-    """Finds what the uses of all patterns differ in from what was sent."""
+    """Finds the uses to send or to withdraw: those that differ from what was sent."""
 
     def __init__(self, state: LocalState, salt: bytes) -> None:
         self._state = state

@@ -268,7 +268,7 @@ class Texts:
     def send(self, space: Space, texts: Sequence[PatternText]) -> int:
         """Send texts; those that another member has changed become conflicts. Return how many were accepted.
 
-        What the limits of the day leave no room for is sent by a later sync.
+        Texts beyond the daily limit of the server are sent by a later sync.
         """
         patterns, count, done = self._project.view.snapshot.patterns, 0, 0
         for batch in _batches(texts):

@@ -215,7 +215,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 
 def top_text(status: TeamStatus, now: datetime, detail: TeamDetail) -> Content:
-    """Return the team's part of the top bar: members here, or since when the project is offline."""
+    """Return the team's part of the top bar: members present, or offline since when."""
     if detail is TeamDetail.NOTHING or (not status.is_online and status.since is None):
         return Content("")
     if status.offline_since is not None:
