@@ -92,7 +92,7 @@ def git_root(folder: Path) -> Path | None:
 
 
 def ignore_private_files(folder: Path) -> bool:
-    """Add the block to the `.gitignore` of a folder in a Git repository; returns whether the file changed.
+    """Add the private files to the `.gitignore` of a repository; True if it changed.
 
     Existing private folders get their own `.gitignore`, also outside of a repository.
     """
@@ -136,7 +136,7 @@ def _private_folders(folder: Path) -> list[Path]:
 
 
 def ignore_in_new_project(folder: Path) -> str:
-    """Add the block after a decision made `.aiwg`; returns a note for the user, also if that fails."""
+    """Update `.gitignore` after a decision created `.aiwg`; returns a note for the user."""
     try:
         is_changed = ignore_private_files(folder)
     except (RalphdeckError, OSError) as error:

@@ -202,7 +202,10 @@ class Git:
         return [COMMIT.fullmatch(os.fsdecode(line)) is not None for line in output.splitlines()]
 
     def texts(self, objects: Iterable[str]) -> dict[str, str]:
-        """Return the texts of objects, without those that are missing, larger than `MAX_BLOB` or not on one line."""
+        """Return the content of objects by name, except missing and large ones.
+
+        Large is more than `MAX_BLOB` bytes. A name with a line break counts as missing.
+        """
         names = [name for name in dict.fromkeys(objects) if not _LINE_BREAK.search(name)]
         output = self.run("cat-file", "--batch-check=%(objectsize)", stdin=_lines(names)) if names else b""
         sizes = [int(line) if line.isdigit() else MAX_BLOB + 1 for line in output.splitlines()]
@@ -216,9 +219,10 @@ class Git:
         return found
 
     def commits(self, files: Iterable[str], since: float | None, most: int) -> dict[str, float]:
-        """Return the newest commits that changed one of some files, newest first, with their times.
+        """Return the newest commits that changed any of the files, with their times.
 
-        Files are paths from the top. Only commits since a time are searched, if one is given.
+        The newest comes first, and there are at most `most`. `files` are paths from the top of the repository. `since`
+        limits the search to commits after a time.
         """
         arguments = ["rev-list", "--timestamp", f"--max-count={most}"]
         arguments += [f"--since={since:.0f}"] if since is not None else []

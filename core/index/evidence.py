@@ -125,9 +125,9 @@ class _StoredLinks(Mapping[str, Sequence[str]]):
 
 
 def find_inputs(snapshot: Snapshot, settings: LearningSettings) -> EvidenceInputs:
-    """Return what the evidence comes from: read from the tables for a view of the index, else collected.
+    """Return the inputs of the evidence: read from the index, or else collected.
 
-    For a view, with the ignored reports that were last written.
+    A view of the index has them in its tables, with the ignored reports that were last written.
     """
     if not isinstance(snapshot, IndexedSnapshot):
         return EvidenceInputs.of(snapshot, settings)

@@ -134,7 +134,7 @@ class StoredPastTasks(PastTasks):
 
 
 def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> None:
-    """Store the tasks of all loops in which patterns worked. The table must be empty."""
+    """Store the tasks of all loops in which patterns worked, in an empty table."""
     _replace(writer, snapshot, board, snapshot.loops)
     _choose(writer)
 
@@ -142,7 +142,10 @@ def fill_past_tasks(writer: Reader, snapshot: Snapshot, board: Scoreboard) -> No
 def update_past_tasks(
     old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta, board: Scoreboard, changed_work: frozenset[str] | None
 ) -> None:
-    """Store the tasks again of loops that changed, or whose uses of patterns may have; None if those of any may."""
+    """Update the stored tasks after a change of records.
+
+    `changed_work` are the loops whose uses of patterns may have changed besides those of `delta`; None for any loop.
+    """
     writer = new.reader
     if changed_work is None:
         writer.connection.execute("DELETE FROM worked")
@@ -428,11 +431,10 @@ def update_texts(
 
 
 def settle_texts(writer: Reader, patterns: Mapping[str, Pattern] | None = None) -> bool:
-    """Do a step of what no change waits for, in the open transaction, about 20 ms; return whether nothing is left.
+    """Do one step of deferred indexing in the open transaction; True if none is left.
 
-    `patterns` are by default those of the index. Fitting the weights is one step of about 100 ms.
-
-    These are the weights that are fitted to past tasks, and the texts by which similar patterns are found.
+    Deferred are the weights fitted to past tasks (one step of about 100 ms), and the texts by which similar patterns
+    are found (steps of about 20 ms). `patterns` are by default those of the index.
     """
     from core.index.similarity import extend_similarity
 

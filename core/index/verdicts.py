@@ -58,8 +58,9 @@ class VerdictsInMemory:
 
 
 class IndexVerdicts:
-    """Verdicts made by the present code of some `rooms` of `core` with encoded `settings`; others are replaced.
+    """Verdicts in the index, valid for the present code and settings.
 
+    `rooms` are the packages whose code counts, `settings` the encoded settings. Verdicts made with others are replaced.
     The index is opened when it is first used. If it cannot be used, nothing is stored.
     """
 
@@ -83,7 +84,7 @@ class IndexVerdicts:
         return {}
 
     def put(self, kind: str, verdicts: Mapping[str, bytes]) -> None:
-        """Store verdicts, in place of those with the same keys; what was found with others before is removed."""
+        """Store verdicts, replacing equal keys; removes `FOUND`, which depends on them."""
         owner = self._owner
         with suppress(OSError, sqlite3.Error, DamagedError), self._index.database.transaction() as connection:
             connection.execute("DELETE FROM verdict WHERE kind = ?", (FOUND,))

@@ -83,7 +83,7 @@ def text_key(task: str) -> str:
 
 
 def secret_of_project(secret: bytes, name: str) -> bytes:
-    """Return the secret of one project: that of the user with the name of the project's folder."""
+    """Derive the secret of a project from the user's secret and its folder's name."""
     return hmac.digest(secret, f"project\0{name}".encode(errors="surrogateescape"), "sha256")
 
 
@@ -111,8 +111,8 @@ class Assignment(Struct, frozen=True):
 class Coin(Struct, frozen=True):
     """The coin for the patterns of one task, whose key is `task`.
 
-    If it is not known which of several tasks it is, `others` are the other ones: what one of them must not get is held
-    out, and the assignment is not recorded.
+    If several tasks are possible, `others` are the keys of the other ones: a pattern that is held out of any of them is
+    held out here, and the assignment is not recorded.
     """
 
     experiment: Experiment
@@ -225,8 +225,8 @@ def tally_trials(trials: Iterable[TrialResult]) -> Tally:
 def place_trials(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, Cell]]:
     """Yield each trial with its cell.
 
-    Left out are trials of a task and pattern that there was before, those with a share outside of 0.1..0.9, and those
-    with an outcome outside of 0..1.
+    Omits repeated trials of a pattern in one task, trials with a share outside of 0.1..0.9, and trials with an outcome
+    outside of 0..1.
     """
     earlier: defaultdict[str, Arm] = defaultdict(Arm)
     seen: set[tuple[str, str]] = set()

@@ -46,7 +46,7 @@ _DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.
 
 
 class JoinedOffer(Struct, frozen=True):
-    """An offer, and the IDs of all loops that offer nothing else, its own first."""
+    """An offer, and the IDs of all loops with exactly this offer, its own loop first."""
 
     offer: Extraction
     sources: tuple[str, ...]
@@ -55,8 +55,8 @@ class JoinedOffer(Struct, frozen=True):
 class RecurringLearning(Struct, frozen=True, array_like=True):
     """What a question shows of a recurring learning, without secrets.
 
-    `text` is one line of at most 80 characters, `chars` the length of the whole learning. `times` has one for each
-    report, None where it is unknown.
+    `text` is one line of at most 80 characters, `chars` the length of the whole learning. `times` has the
+    time of each report, None where it is unknown.
     """
 
     id: str

@@ -29,8 +29,8 @@ def review_queue(records: QueueRecords, known: Questions | None = None) -> tuple
 def review_queue_in_steps(records: QueueRecords, known: Questions | None = None) -> Steps[tuple[ReviewItem, ...]]:
     """Do `review_queue` step by step.
 
-    `known` has the questions of an earlier queue with the same settings; those of unchanged patterns are not made
-    again. It receives those of this queue at once, and in the end has no others.
+    `known` is a cache: it has the questions of an earlier queue with the same settings, of which those of unchanged
+    patterns are used again. Questions of this queue are added as they are made, and at the end all others are removed.
 
     Blocked agents always come first. The others are sorted by `core.questions.impact.net`, then by kind and subject;
     the held texts among them take their places in the order of their risk. Of several questions with the same key, only
@@ -133,8 +133,8 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
     """Select questions for a time: blocked agents, then most impact per second.
 
     A question whose impact is below `review.worthwhile_per_hour`, the cost of reading, is not worth the time. A
-    question that does not fit is skipped for the next one. The reviewer's own `pace` asker the estimated times; None
-    leaves them.
+    question that does not fit is skipped for the next one. The reviewer's own `pace` corrects the estimated times;
+    None leaves them unchanged.
     """
     estimated = sum(item.seconds for item in queue)
     scale = 1.0 if pace is None or not estimated else pace.correct(estimated / len(queue)) * len(queue) / estimated

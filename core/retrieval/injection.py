@@ -149,7 +149,7 @@ class Ranking:
         return bool(getattr(self.settings, _SWITCHES[kind][1]))
 
     def _order(self, values: Floats) -> Floats:
-        """Return by what patterns with these values of relevance are ordered."""
+        """Compute the sort keys of the patterns from these values of relevance."""
         rate = self.board.interval[0] if self.settings.order == "lower-bound" else self.board.effectiveness
         order: Floats = values * rate[self._rows] * self._multiplier
         return order
@@ -321,8 +321,8 @@ def prepare_injection(
     """Choose and render patterns and learnings for a task.
 
     `learned` chooses the learnings within its share of the budget. `strategies` are rendered last in their blocks.
-    `token` is for the fences, "" for a new one. `coin` holds chosen patterns out; no others take their place, so that
-    what is eligible depends on no coin.
+    `token` is for the fences, "" for a new one. `coin` holds some of the chosen patterns out. No other pattern takes
+    their place: which patterns are eligible must not depend on the coin.
     """
     selection = _Selection(ranking, learned, strategies)
     chosen: list[ChosenPattern] = []
@@ -464,9 +464,9 @@ class _Selection:
     def hold_out(self, coin: Coin | None) -> frozenset[str]:
         """Remove the patterns that the coin holds out; returns their IDs. Call it after the last candidate.
 
-        Learnings of the work in which a pattern was found first say the same, so they are removed, too. All others are
-        those of the whole context: what is eligible must depend on no coin. Without the pattern between them, two
-        others may do harm together; the second one is then left out as well.
+        Learnings of the work in which such a pattern was first found repeat it, so they are removed, too. All other
+        learnings stay as they were chosen, because what is eligible must not depend on the coin. If two of the other
+        patterns would do harm together without the removed one between them, the second one is left out as well.
         """
         if coin is None:
             return frozenset()
@@ -594,7 +594,10 @@ def choose_strategies(ranking: Ranking) -> Strategies:
 
 
 def render_strategies(chosen: list[Pattern], board: Scoreboard, limit: int) -> Blocks:
-    """Render in each block warnings, then strategies; cuts each to `limit`, at most `MAX_CHARS`."""
+    """Render strategies in two blocks, approved and others.
+
+    Warnings come first in each block. Each text is cut to `limit` characters.
+    """
     approved = [pattern for pattern in chosen if board.is_approved(pattern.id)]
     others = [pattern for pattern in chosen if pattern not in approved]
     return Blocks(_render_lines(approved, board, limit), _render_lines(others, board, limit))

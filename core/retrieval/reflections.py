@@ -348,7 +348,7 @@ def find_stop_reason(text: str, limit: int, orders: bool, used_scripts: frozense
 
 
 def put_reflections(before: Blocks, section: str, behind: Blocks = NO_BLOCKS) -> Blocks:
-    """Return the texts of a context: reflections, which are not approved, between other texts."""
+    """Insert the reflections section between two texts, in their unreviewed block."""
     first = before.unreviewed or (REFLECTIONS_ONLY if section else "")
     return Blocks(join_parts(before.approved, behind.approved), join_parts(first, section, behind.unreviewed))
 

@@ -69,7 +69,7 @@ def change_text(decision: Decision) -> str:
 
 
 def reason_text(decision: Decision) -> str:
-    """Return the text that the person wrote: a reason, a note, or an inversion."""
+    """Return the text that the author wrote: a reason, a note, or an inversion."""
     text = decision.after.get("text")
     return decision.reason or (text if isinstance(text, str) else "")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str) -> None:
-    """Print or make the repairs of these patterns, or of all."""
+    """Print the repairs of patterns, all if none is named; with `is_applied` make them."""
     from core.index.findings import all_findings
 
     project = open_project()
