@@ -46,7 +46,7 @@ _DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.
 
 
 class JoinedOffer(Struct, frozen=True):
-    """An offer, and the IDs of all loops with exactly this offer, its own loop first."""
+    """An offer, and the IDs of its loop and of the loops that offer nothing beyond it."""
 
     offer: Extraction
     sources: tuple[str, ...]

@@ -181,7 +181,9 @@ def _choose_offers(
 
 
 def join_offers(offers: Mapping[str, Extraction], threshold: float) -> tuple[JoinedOffer, ...]:
-    """Join the offers that contain nothing but what another one contains, newest first; those of most loops first.
+    """Join each offer with one that contains all of it; return those of most loops first.
+
+    `offers` are by loop, newest first, and `sources` of each result begins with the loop whose offer is kept.
 
     New patterns are the same if the similarity of their headlines, 0..1, is above `threshold`; further uses if they are
     uses of the same pattern.
