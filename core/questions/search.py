@@ -19,7 +19,6 @@ from core.index.anchors import Stale
 from core.index.records import IndexedSnapshot
 from core.index.review_items import HeldText
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
-from core.questions.acknowledgement import WeakenedTests
 from core.questions.asking import Found, JoinedOffer, RecurringLearning
 from core.questions.duplicate import Duplicates
 from core.questions.kinds import TABLE, SearchTools
@@ -32,6 +31,7 @@ from core.questions.offer import (
     join_offers,
 )
 from core.questions.stale import checked_out
+from core.questions.weakened_tests import WeakenedTests
 from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding

@@ -8,6 +8,6 @@ and similar tasks. The search is `core.index.search`.
 
 Debug memory (docs/task-memory.md#debug-sessions): `debug_index` finds sessions by key; `session_files` and `recorder`
 write them. `error_messages` and `command_errors` parse errors; `known_fixes` ranks earlier fixes for them, which
-`core.project.debug_hooks` renders for agents. `escalations` finds sessions that need a person. `archive` decides how
+`core.project.error_advice` renders for agents. `escalations` finds sessions that need a person. `archive` decides how
 long files are kept, and moves them to the archive and back.
 """

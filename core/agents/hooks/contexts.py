@@ -1,6 +1,6 @@
 """Contexts and known fixes for a session or the active loop; these read the whole project.
 
-The texts are made below: contexts in `core.index.contexts`, known fixes in `core.project.debug_hooks`.
+The texts are made below: contexts in `core.index.contexts`, known fixes in `core.project.error_advice`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def known_fix(
     The fix is empty if there is none, and if all that is known are patterns that the agent was given, whose IDs are
     `has_given`.
     """
-    from core.project.debug_hooks import hold_out, on_failure
+    from core.project.error_advice import hold_out, on_failure
     from core.tasks.command_errors import find_failures
 
     failures = find_failures(call.error, call.output, str(project.project))

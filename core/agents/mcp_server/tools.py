@@ -47,7 +47,7 @@ from core.index.contexts import prepare_task_injection, task_relevance
 from core.index.experiment import coin_at_work, draw_coin
 from core.index.findings import explain_pattern as explain_state
 from core.learning.maturity import CODES
-from core.project.debug_hooks import hold_out, on_failure
+from core.project.error_advice import hold_out, on_failure
 from core.records.debug_sessions import Failure
 from core.records.loops import Liveness, Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern

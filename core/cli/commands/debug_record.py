@@ -36,7 +36,7 @@ from core.tasks.debug_index import ANY_FILE
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
-    from core.project.debug_hooks import SuccessResult
+    from core.project.error_advice import SuccessResult
     from core.records.debug_sessions import DebugSession, Execution
     from core.tasks.recorder import DebugRecorder
 
@@ -299,7 +299,7 @@ def _fix(session_id: str, description: str, files: tuple[str, ...], diff: str | 
 
 def _end(session_id: str, how: str, reason: str) -> None:
     """End a session; AUTO is resolved if its last run passed."""
-    from core.project.debug_hooks import on_escalation, on_success
+    from core.project.error_advice import on_escalation, on_success
 
     if reason and how != ESCALATED:
         raise click.UsageError("--reason needs --end escalated")
@@ -379,7 +379,7 @@ def failure(
     from core.cli.json.debug import fix_rate, fix_template
     from core.index.experiment import is_held_out, with_open_tasks
     from core.index.findings import all_findings
-    from core.project.debug_hooks import hold_out, on_failure
+    from core.project.error_advice import hold_out, on_failure
     from core.tasks.command_errors import parse_report
 
     if [session_id is not None, given is not None, bool(error_type or message)].count(True) != 1:
@@ -428,7 +428,7 @@ def learn_from_success(session_id: str, applied: Sequence[str], *, dry_run: bool
     """Learn from a session that succeeded."""
     from core.cli.commands.debug import find_session
     from core.cli.commands.decisions import decided_json
-    from core.project.debug_hooks import on_success
+    from core.project.error_advice import on_success
 
     project = open_project(records=not dry_run)
     result = on_success(project, find_session(project.view, session_id).id, applied, dry_run=dry_run)
@@ -477,7 +477,7 @@ def _print_success(result: SuccessResult, *, dry_run: bool) -> None:
 def escalate(session_id: str, reason: str) -> None:
     """Escalate a session to a person, and save its context; prints the path of the file with it."""
     from core.cli.commands.debug import find_session
-    from core.project.debug_hooks import on_escalation
+    from core.project.error_advice import on_escalation
 
     project = open_project(records=True)
     call = on_escalation(project, find_session(project.view, session_id).id, reason=reason)

@@ -23,7 +23,7 @@ from core.index.texts import Texts, fill_texts, settle_texts, update_texts
 from core.learning.evidence import find_origin
 from core.learning.experiments import Coin, Experiment
 from core.learning.scoreboard import Scoreboard
-from core.project.debug_hooks import on_failure
+from core.project.error_advice import on_failure
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure
 from core.records.episodes import Attempt, Task, TaskStatus

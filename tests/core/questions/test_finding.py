@@ -24,7 +24,6 @@ from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory
 from core.learning.scoreboard import Scoreboard
 from core.questions import doubts
-from core.questions.acknowledgement import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.questions.doubts import find_broad_triggers, find_wrong_counts, trigger_match_share
 from core.questions.duplicate import Duplicates, find_duplicates
 from core.questions.extraction.learnings import Cluster, Member
@@ -38,6 +37,7 @@ from core.questions.offer import (
     find_recurring,
     join_offers,
 )
+from core.questions.weakened_tests import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.records.episodes import Attempt
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding

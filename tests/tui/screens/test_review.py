@@ -14,7 +14,7 @@ from core.base.settings import Settings
 from core.base.text import plural
 from core.decisions.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
 from core.index.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
-from core.project.debug_hooks import on_escalation
+from core.project.error_advice import on_escalation
 from core.project.project import Project
 from core.records.decisions import Verb
 from core.show.work import session_key

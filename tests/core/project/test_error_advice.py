@@ -21,7 +21,7 @@ from core.base.settings import DebugMemorySettings, ScanSettings, Settings
 from core.decisions.commands import Dismiss, Undo
 from core.index.project_state import ProjectState
 from core.index.texts import Texts
-from core.project.debug_hooks import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
+from core.project.error_advice import FAILED_TITLE, SAME_TYPE, SIMILAR, TITLE, on_escalation, on_failure, on_success
 from core.project.notifications import NotificationKind, find_notifications
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession, Failure, Fix
