@@ -20,8 +20,9 @@ from core.files.file_reader import decode_json
 
 MAX_TAIL: Final = 256 * 1024  # bytes at the end of a transcript that are read
 MAX_AGENT_TEXT: Final = 2_000  # characters of a text that are used
-_CALLS: Final = frozenset({"tool_use", "function_call", "custom_tool_call", "local_shell_call"})
-_RESULTS: Final = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+# Tuples, because a damaged file can have an object, which has no hash, in the place of a kind.
+_CALLS: Final = ("tool_use", "function_call", "custom_tool_call", "local_shell_call")
+_RESULTS: Final = ("tool_result", "function_call_output", "custom_tool_call_output")
 _TEXTS: Final = frozenset({"text", "output_text"})
 _CALL_IDS: Final = ("id", "call_id", "toolCallId", "tool_call_id")
 _SCRIPT_CALL: Final = "exec-"

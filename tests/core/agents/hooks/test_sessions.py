@@ -146,7 +146,16 @@ def test_a_turn_that_ends_with_a_call_has_no_last_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"null\n", b'{"message": 3}\n', b'{"message": {"content": [1, {}]}}\n']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null\n",
+        b'{"message": 3}\n',
+        b'{"message": {"content": [1, {}]}}\n',
+        b'{"type": {}, "message": {"role": [], "content": [{"type": {}}, {"type": []}]}}\n',
+    ],
 )
 def test_damaged_transcripts_have_no_texts(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "session.jsonl"
