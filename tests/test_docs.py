@@ -58,6 +58,17 @@ def test_commands_and_options_that_pages_show_exist() -> None:
     assert [f"{page}: ralphdeck {shlex.join(words)}" for page, words in _commands() if not _exists(words)] == []
 
 
+def test_former_commands_have_successors_that_exist() -> None:
+    """The table of former commands names other words than those of today."""
+    table = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("| former | now |")[2].partition("\n\n")[0]
+    rows = [[re.findall("`([^`]+)`", cell) for cell in row.split("|")[1:3]] for row in table.splitlines()[2:]]
+    assert rows
+    for former, present in rows:
+        assert not {*former} & {*present}, f"{former} is not a former spelling"
+        commands = [text.split() for text in present if text != "ralphdeck --completion SHELL"]
+        assert [words for words in commands if not _exists(words)] == []
+
+
 def _exists(words: list[str]) -> bool:
     """Whether a command line names a command with options that it has."""
     command: click.Command = cli
@@ -73,7 +84,8 @@ def _exists(words: list[str]) -> bool:
         name for parameter in command.get_params(context) for name in (*parameter.opts, *parameter.secondary_opts)
     }
     used = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    return command is not cli and used <= options
+    is_complete = not isinstance(command, click.Group) or not rest or rest[0].startswith("-")
+    return command is not cli and is_complete and used <= options
 
 
 def test_messages_name_commands() -> None:
@@ -83,7 +95,8 @@ def test_messages_name_commands() -> None:
         if file.suffix not in {".py", ".yaml", ".toml"}:
             continue
         for name, inner in re.findall(
-            r"(?:(?:see|run|with): |[^\"]`)ralphdeck ([a-z][a-z-]*)(?: ([a-z-]+))?", file.read_text("utf-8")
+            r"(?:(?:(?:see|run|with): |[^\"]`)ralphdeck |what=\"[^\"]*\", command=\")([a-z][a-z-]*)(?: ([a-z-]+))?",
+            file.read_text("utf-8"),
         ):
             place = cli.places.get(name)
             if place is None or (inner and isinstance(place, GroupPlace) and inner not in place.commands):

@@ -249,7 +249,7 @@ def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
     """Return the session ID that `name` selects; raise `UnknownRecord` without a match."""
     known = {item.session.id for item in listed}
     found = find_matching_ids(name, known, fragments=True)
-    return require_one(found, name, what="archived debug session", command="debug archived", known=known)
+    return require_one(found, name, what="archived debug session", command="debug list --archived", known=known)
 
 
 def _check_unchanged(name: str, folder: int, stamp: Stamp) -> None:

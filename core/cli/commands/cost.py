@@ -30,7 +30,9 @@ _MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
 
 @click.command(cls=ReadingCommand)
 @click.option(
-    "--since", type=PastMoment(end_of_day=False), help="Only contexts since then, such as 30d. Default: 12 weeks."
+    "--since",
+    type=PastMoment(end_of_day=False),
+    help="Only contexts since then, such as 30d; not with --by. Default: 12 weeks.",
 )
 @click.option("--by", type=OneOf(list(GROUPINGS)), help="Sum the tokens and the reported cost of loops instead.")
 @source_option
@@ -43,9 +45,9 @@ def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> Non
     its sessions, those that only some sessions load, and lines that repeat another line or a lesson. Sizes are
     estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
 
-    With --by, sums the tokens and the reported cost of all loops. A loop counts on the day (UTC) of its end or last
-    activity. Cost is what runners and agents reported; nothing is computed from prices, and loops that report no cost
-    add none.
+    With --by, sums the tokens and the reported cost of all loops, or of those with a --source. A loop counts on the day
+    (UTC) of its end or last activity. Cost is what runners and agents reported; nothing is computed from prices, and
+    loops that report no cost add none.
 
     \b
     Examples:

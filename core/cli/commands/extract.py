@@ -39,8 +39,8 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
     """Extract patterns from a LOOP, TASK or debug SESSION into the registry: errors and their fixes, the approach of a
     loop or attempt that succeeded, what failed, and code templates.
 
-    A loop includes the attempts at its task; a TASK includes only its own. A LEARNING that recurs (see reflection list
-    --recurring) gives one candidate with the lineage of all loops that reported it.
+    A loop includes the attempts at its task; a TASK includes only its own. A LEARNING that recurs (see `lesson
+    --recurring`) gives one candidate with the lineage of all loops that reported it.
 
     If a pattern is already known, a use is added to it instead. A pattern that the same loop has added before, and an
     error pattern that matches too many errors, are refused. Each loop is one decision with one undo.

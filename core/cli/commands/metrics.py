@@ -48,9 +48,7 @@ MAX_WEEKS: Final = 520  # Ten years.
     show_default=True,
     help="Number of weeks to look back and ahead.",
 )
-@click.option(
-    "--export", metavar="FILE", help="Write all sections to a file: a report (.md), numbers (.csv) or charts (.svg)."
-)
+@click.option("--export", metavar="FILE", help="Write all sections to a file: a report (.md) or numbers (.csv).")
 @click.option("--force", is_flag=True, help="Let --export overwrite a file.")
 @click.option(
     "--reviewer",
