@@ -76,9 +76,11 @@ class Tally:
 
 def check_pair(target: Pattern, other: Pattern) -> None:
     """Raise `Refused` unless these are two different patterns of one type."""
-    if target.id == other.id or target.type is not other.type:
-        one, two = visible_line(target.id, 80), visible_line(other.id, 80)
-        raise Refused(f"{one} and {two} are not two patterns of one type")
+    one, two = visible_line(target.id, 80), visible_line(other.id, 80)
+    if target.id == other.id:
+        raise Refused(f"both IDs are those of {one}: give two patterns that are not merged yet")
+    if target.type is not other.type:
+        raise Refused(f"{one} and {two} are not of one type")
 
 
 def merge_changes(

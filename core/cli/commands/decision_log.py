@@ -15,6 +15,7 @@ from core.cli.render.output import STRICT_EXIT, end, line, print_json, print_obj
 from core.cli.support.input_file import read_input
 from core.cli.support.options import (
     ReadingCommand,
+    choose_mode,
     filter_option,
     limit_option,
     output_option,
@@ -85,16 +86,11 @@ def log(
       ralphdeck log --verify --against ~/heads/shop.json
       git notes show | ralphdeck log --verify --against -
     """
-    if is_head and is_verified:
-        raise click.UsageError("--head and --verify exclude each other")
-    if against is not None and not is_verified:
-        raise click.UsageError("--against needs --verify")
-    if output is not None and not is_head:
-        raise click.UsageError("--output needs --head")
-    if is_verified:
+    mode = choose_mode({"--verify": "against", "--head": "output", "": "limit filter_text verb by"})
+    if mode == "--verify":
         _verify(against)
         return
-    if is_head:
+    if mode == "--head":
         _print_head(output)
         return
     query = read_filter(filter_text, DECISION_FIELDS)

@@ -313,6 +313,8 @@ def invert(
         raise click.UsageError("a decision needs the ID of a pattern")
     if dry_run and not any(choices):
         raise click.UsageError("--dry-run needs --accept, --reject or --snooze")
+    if reason and not (auto or any(choices)):
+        raise click.UsageError("--reason needs --accept, --text, --reject, --snooze or --auto")
     if auto and pattern_id is not None:
         raise click.UsageError("--auto accepts all proposals; leave out the ID")
     project = open_project()

@@ -158,6 +158,8 @@ def review(
         if minutes is not None or limit is not None or is_whole or judge:
             raise click.UsageError("--minutes, --limit, --all and --judge are for the list; leave out SUBJECT")
         if until is None and uses is None:
+            if reason:
+                raise click.UsageError("--reason needs --until or --uses")
             _show(subject, kinds)
         else:
             _snooze(subject, kinds, until=until, uses=uses, reason=reason)
@@ -289,6 +291,8 @@ def _review_suspicious(source: str | None, *, revoke: bool, confirm: bool, reaso
         raise click.UsageError("give either --revoke or --confirm")
     if (revoke or confirm) and source is None:
         raise click.UsageError("a decision needs the SOURCE of the reports")
+    if reason and not (revoke or confirm):
+        raise click.UsageError("--reason needs --revoke or --confirm")
     project = open_project()
     if source is not None and (revoke or confirm):
         verdict = DiscardReports if revoke else CountReports

@@ -163,7 +163,11 @@ def choose_mode(modes: Mapping[str, str]) -> str:
     two modes, or for another parameter.
     """
     ctx = click.get_current_context()
-    labels = {param.name: _label(param, ctx) for param in ctx.command.params if param.name and param.expose_value}
+    labels = {
+        param.name: _label(param, ctx)
+        for param in ctx.command.params
+        if param.name and param.expose_value and _may_be_source(param, ctx)
+    }
     given = [
         name
         for name in labels
@@ -178,6 +182,13 @@ def choose_mode(modes: Mapping[str, str]) -> str:
             needed = " or ".join(flag for flag, names in modes.items() if flag and name in names.split())
             raise click.UsageError(f"{labels[name]} {f'does not go with {mode}' if mode else f'needs {needed}'}")
     return mode
+
+
+def _may_be_source(param: click.Parameter, ctx: click.Context) -> bool:
+    """Whether `param` may have set its value; of several flags of one parameter, only one has."""
+    if not isinstance(param, click.Option) or not param.is_flag or param.is_bool_flag:
+        return True
+    return ctx.params.get(param.name or "") in (None, param.flag_value)
 
 
 def _label(param: click.Parameter, ctx: click.Context) -> str:

@@ -30,6 +30,9 @@ class _TaskArgument(click.Argument):
     def make_metavar(self, ctx: click.Context) -> str:
         return "[TASK]"
 
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        return "'TASK'"
+
 
 task_argument: Final = click.argument("task_id", cls=_TaskArgument, type=_TaskId(), envvar="RALPHDECK_TASK")
 """The task; an agent may set it once for all of its hooks."""

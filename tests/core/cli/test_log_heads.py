@@ -78,7 +78,15 @@ def test_a_file_that_is_not_a_head_of_this_project_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words", [("--head", "--verify"), ("--against", "x"), ("--output", "x"), ("--verify", "--output", "x")]
+    "words",
+    [
+        ("--head", "--verify"),
+        ("--against", "x"),
+        ("--output", "x"),
+        ("--verify", "--output", "x"),
+        ("--verify", "--limit", "2"),
+        ("--head", "--by", "ada"),
+    ],
 )
 def test_options_that_do_not_go_together_are_refused(words: tuple[str, ...], sample: Path, call: Call) -> None:
     assert call("log", *words, "--project", sample).code == 2

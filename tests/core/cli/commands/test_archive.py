@@ -71,6 +71,7 @@ def test_duplicates_are_merged(sample: Path, call: Call) -> None:
     assert {kept, other} <= ids(call, sample)
     decided = call(*words, "--json").document
     assert decided["decision"]["verb"] == "merge"
+    assert "not merged yet" in call(*words).err
     shown = call("pattern", "show", other, "--json", "--project", sample).document["pattern"]
     assert shown["id"] == kept
     assert other in shown["aliases"]

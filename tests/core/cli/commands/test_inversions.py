@@ -77,6 +77,7 @@ def test_a_pattern_that_is_not_due_is_refused(sample: Path, call: Call) -> None:
         [DUE, "--accept", "--reject"],
         [DUE, "--text", "x", "--snooze", "1"],
         [DUE, "--snooze", "0"],
+        [DUE, "--reason", "x"],
     ],
 )
 def test_verdicts_exclude_each_other(words: list[str], sample: Path, call: Call) -> None:

@@ -89,6 +89,7 @@ def test_wrong_usage(sample: Path, call: Call) -> None:
         (["review", "--uses", "1"], 2),
         (["review", "p", "--minutes", "5"], 2),
         (["review", "p", "--uses", "0"], 2),
+        (["review", "p", "--reason", "x"], 2),
         (["review", "gone", "--uses", "1"], 1),
         (["review", "--minutes", "nan"], 2),
         (["review", "--kind", "all"], 2),
@@ -201,7 +202,9 @@ def test_a_source_that_is_not_held_is_one_line(sample: Path, call: Call) -> None
         assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
 
 
-@pytest.mark.parametrize("words", [["--revoke"], ["--confirm"], [SOURCE, "--revoke", "--confirm"]])
+@pytest.mark.parametrize(
+    "words", [["--revoke"], ["--confirm"], [SOURCE, "--revoke", "--confirm"], [SOURCE, "--reason", "x"]]
+)
 def test_wrong_usage_of_suspicious_reports(words: list[str], sample: Path, call: Call) -> None:
     assert call("review", *words, "--suspicious", "--project", sample).code == 2
 

@@ -248,3 +248,9 @@ def test_a_task_without_an_attempt_is_listed_as_not_started(sample: Path, call: 
     assert (task["status"], task["state"]) == ("running", "not started")
     row = next(line for line in call("task", "list", "--project", sample).out.splitlines() if line.startswith(task_id))
     assert row.split()[1:4] == ["not", "started", "0"]
+
+
+def test_a_flag_that_does_not_go_with_pause_is_named(project: Path, call: Call) -> None:
+    call("task", "init", "a")
+    for flag in ("--success", "--failure", "--timeout"):
+        assert f"{flag} does not go with --pause" in call("task", "complete", "task-001", "--pause", flag).err
