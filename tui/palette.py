@@ -316,7 +316,7 @@ class PaletteCommands(Provider):
                 services.decide(Restore(target.id), seen)
 
         text = [labelled("pattern", target.id), labelled("title", target.text), Content("")]
-        hint = "Archived patterns are not listed and not injected. Restoring can be undone."
+        hint = "Archived patterns are not listed and not given to agents. Restoring can be undone."
         title = Content(f"Archived: {visible_line(target.id, 60)}")
         self.app.push_screen(PreviewDialog(title, [*text, Content.styled(hint, "$quiet")], verb="restore"), answered)
 

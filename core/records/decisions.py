@@ -401,9 +401,9 @@ class VerbInfo(Struct, frozen=True):
 _bulk: Final = partial(VerbInfo, is_bulk=True)
 VERBS: Final[dict[Verb, VerbInfo]] = {
     Verb.PROMOTE: _bulk("promote", "promoted", "p", "Pinned as proven until reset, regardless of later evidence."),
-    Verb.DEPRECATE: _bulk("deprecate", "deprecated", "d", "Never injected into any loop until reset.", "reason"),
+    Verb.DEPRECATE: _bulk("deprecate", "deprecated", "d", "Not given to any session until reset.", "reason"),
     Verb.RESET: _bulk("reset", "reset", "r", "The state is computed from the evidence again."),
-    Verb.QUARANTINE: _bulk("quarantine", "quarantined", "Q", "Not injected into any loop until released.", "reason"),
+    Verb.QUARANTINE: _bulk("quarantine", "quarantined", "Q", "Not given to any session until released.", "reason"),
     Verb.RELEASE: _bulk("release", "released", "a", "This text may be injected; a changed text is held again."),
     Verb.ARCHIVE: _bulk(
         "archive", "archived", "D", "Moved from the registry to this month's archive; it can be restored.", "reason"

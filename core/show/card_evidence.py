@@ -263,7 +263,7 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
     yield line("")
     yield from fields(
         ("Reports", (plural(len(burst.patterns), "pattern"), *when)),
-        ("Never injected", f"{burst.never_given:,} of them, as far as is recorded"),
+        ("Never given", f"{burst.never_given:,} of them, as far as is recorded"),
         ("Loop", loop.status.value if loop is not None else ""),
         ("Outcome", outcome[1].reasoning if outcome is not None else ""),
     )

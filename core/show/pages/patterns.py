@@ -116,7 +116,7 @@ def state_line(state: ProjectState, pattern_id: str) -> doc.Line:
         if assessment.computed != assessment.state:
             parts.append((f"  (by evidence: {assessment.computed.value})", "quiet"))
     elif assessment.quarantined:
-        parts.append((f"  not injected until {'approved' if assessment.held else 'released'}", "quiet"))
+        parts.append((f"  not given to agents until {'approved' if assessment.held else 'released'}", "quiet"))
     else:
         parts.append((f"  by {assessment.decided_by}", "quiet"))
         parts += [("  proven once a person approves its text", "quiet")] * assessment.is_capped
@@ -163,14 +163,14 @@ def warnings(state: ProjectState, pattern: Pattern, me: str = "") -> Iterable[do
     if assessment.inversion_due:
         yield line(("Its failure rate is high enough for an inversion: see Review.", "warning"))
     if assessment.warning_id:
-        yield line((f"Not injected: {assessment.warning_id} warns of the same fix.", "warning"))
+        yield line((f"Not given to agents: {assessment.warning_id} warns of the same fix.", "warning"))
     if assessment.quarantined:
         action = "has read its text"
         if assessment.blocked:
             action = "releases it with a reason"
         elif assessment.held:
             action = "approves this text, which gives orders"
-        yield line((f"Not injected until a person {action}: see Review.", "warning"))
+        yield line((f"Not given to agents until a person {action}: see Review.", "warning"))
     for one in select_main(state.stale.get(pattern.id, ())):
         if one.is_removed and one.anchor in pattern.anchors:
             yield line((f"{describe_change(one, state.now)}.", "warning"))

@@ -318,7 +318,7 @@ async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path,
         assert user.app.view.assessment(ESTABLISHED).quarantined
         assert "◌ quar" in user.row(ESTABLISHED)
         user.place.go_to(ESTABLISHED)
-        await user.sees("Not injected until a person has read its text: see Review.")
+        await user.sees("Not given to agents until a person has read its text: see Review.")
         await user.press("Q")
         assert "already in quarantine" in user.toasts()[-1]
         await user.filter("is:quarantined")

@@ -549,7 +549,9 @@ async def test_context_shows_that_a_held_pattern_waits_for_approval(sample: Path
     give_order(sample)
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter(f"id:{NULL}")
-        await user.sees("Not injected until a person approves this text, which gives orders", "order: this text orders")
+        await user.sees(
+            "Not given to agents until a person approves this text, which gives orders", "order: this text orders"
+        )
         user.app.preview_pattern(NULL)
         await user.settled()
         await user.sees("held unti")
