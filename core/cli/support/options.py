@@ -234,6 +234,10 @@ class OneOf(click.Choice[str]):
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         return _not_one_of(value, self.choices)
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Name the words in one line, because a hook reports an error in one."""
+        return f"Choose from {', '.join(self.choices)}."
+
 
 class Words(click.ParamType[tuple[str, ...]]):
     """A list of words from a fixed set, separated by commas."""

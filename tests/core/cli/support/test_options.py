@@ -6,8 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import click
 import pytest
 
+from core.cli.support.options import OneOf
 from core.files.user_files import cache_path
 from tests.core.cli.conftest import Call
 
@@ -24,3 +26,10 @@ def test_a_reading_command_that_finds_the_index_damaged_makes_it_again(
         connection.execute("UPDATE record SET data = zeroblob(length(data))")
     after = call(*command, "--project", examples)
     assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
+
+
+def test_a_missing_choice_is_reported_in_one_line() -> None:
+    option = click.Option(["--agent"], type=OneOf(["claude", "codex"]), required=True)
+    with pytest.raises(click.MissingParameter) as failure:
+        click.Command("hook", params=[option]).make_context("hook", [])
+    assert failure.value.format_message() == "Missing option '--agent'. Choose from claude, codex."
