@@ -67,7 +67,7 @@ def check_version(version: int) -> None:
         )
     if not version:
         raise SchemaMismatch(
-            "the database is not prepared; an administrator must run: ralphdeck team join URL --create"
+            "the database is not prepared for a team; an administrator must run: ralphdeck team join URL --create"
         )
     if version < latest:
         raise SchemaMismatch(

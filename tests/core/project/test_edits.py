@@ -63,15 +63,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=12,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    phases=[Phase.explicit, Phase.generate],
-)
-@example(
-    steps=[Step((MoveLoop(15, 1, True),), Notice.REOPEN), Step((ChangeRegistry(1, "failed", False),), Notice.SWEEP)]
-)
-@example(steps=[Step((Tear(62, 92),), Notice.REOPEN)])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
+@example(steps=RENAMED_SOURCE)
+@example(steps=TORN_ANCHOR)
+@example(steps=CLOCK_SET_BACK)
 @given(steps=STEPS)
 def test_any_edits_end_where_a_new_view_begins(folder: Path, steps: list[Step]) -> None:
     for one in folder.iterdir():

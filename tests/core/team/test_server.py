@@ -459,7 +459,7 @@ def test_upgrade_stops_writes_of_older_programs_that_are_connected(team: Team) -
 
 
 def test_newer_program_asks_for_an_upgrade(team: Team) -> None:
-    with pytest.raises(SchemaMismatch, match="must run: ralphdeck team init"):
+    with pytest.raises(SchemaMismatch, match="must run: ralphdeck team join --create"):
         check_version(latest_version() - 1)
 
 
