@@ -270,7 +270,14 @@ def archive(batch: Batch, reasons: Sequence[tuple[Pattern, str]], subject: str) 
         _archive(batch, changes, pattern, batch.registry.record(pattern), reason)
     ids = [pattern.id for pattern, _ in reasons]
     what = shorten_id(ids[0]) if len(ids) == 1 else plural(len(ids), "pattern")
-    return batch.draft(changes, Verb.ARCHIVE, subject, f"archived {what}", {"patterns": ids})
+    draft = batch.draft(changes, Verb.ARCHIVE, subject, f"archived {what}", {"patterns": ids})
+    return replace(draft, warnings=tuple(_copy_warning(pattern) for pattern, _ in reasons if pattern.copies))
+
+
+def _copy_warning(pattern: Pattern) -> str:
+    """Describe that the copies of an archived pattern are used in its place."""
+    name, files = shorten_id(pattern.id), ", ".join({visible_line(copy.file, 120): None for copy in pattern.copies})
+    return f"agents still get the copy of {name} in {files}; deprecate {name} to stop that"
 
 
 def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, reason: str) -> None:

@@ -362,10 +362,13 @@ def _coverage(found: Dashboard) -> _Data:
     injected, reviewed = sum(week.injected for week in weeks), sum(week.reviewed for week in weeks)
     if not injected:
         return {}
-    share, injections = format_percent(reviewed / injected), f"{plural(injected, 'given lesson')}"
+    share = format_percent(reviewed / injected)
     decisions = f"{plural(sum(week.decisions for week in weeks), 'decision')} in {plural(found.weeks, 'week')}"
     rows = _week_rows(found, [(_as_values(week.share), week.injected) for week in weeks])
-    return {"takeaway": f"A person had reviewed {share} of {injections}; {decisions}", "rows": rows}
+    return {
+        "takeaway": f"Reviewed before it was given: {share} of {plural(injected, 'time')}; {decisions}",
+        "rows": rows,
+    }
 
 
 def _questions(found: Dashboard) -> _Data:

@@ -413,6 +413,17 @@ def test_index_and_metrics_are_updated_after_writing(paths: ProjectPaths) -> Non
     assert metrics["patterns_by_type"]["error_patterns"] == metrics["total_patterns"] == 1
 
 
+def test_archive_warns_of_a_copy_that_agents_still_get(paths: ProjectPaths) -> None:
+    copies = paths.ralph / "memory/patterns/error-patterns.json"
+    copies.parent.mkdir(parents=True)
+    copies.write_bytes(paths.pattern_file("error").read_bytes())
+    open_project = opened(paths)
+    decided = open_project.decide(Archive(TARGET, reason="old"))
+    assert TARGET in open_project.view.snapshot.patterns
+    (warning,) = decided.warnings
+    assert warning.startswith(f"agents still get the copy of {TARGET} in .aiwg/ralph/memory/patterns/")
+
+
 def test_archive_accepts_two_records_with_one_id(paths: ProjectPaths) -> None:
     open_project = opened(paths)
     open_project.decide(Archive(TARGET, reason="old"))
