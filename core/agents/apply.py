@@ -1,7 +1,4 @@
-"""Writes the planned changes of agents' files: all files of an agent or none; and what the files were before.
-
-Restore points are in the user's state folder and readable by the user alone, because settings may contain secrets.
-"""
+"""Writes the planned changes of agents' files: all files of an agent or none."""
 
 from __future__ import annotations
 
@@ -9,18 +6,15 @@ import os
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import msgspec
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from core.agents.agent_table import AGENTS
 from core.agents.plan import Target, parts_of
+from core.agents.restore_points import RestorePoint, RestorePoints, load_points, save_points
 from core.base.errors import Conflict, RalphdeckError, Unwritable
 from core.files.append_log import sync_folder
-from core.files.atomic_write import put, rewrite, take_theirs
+from core.files.atomic_write import rewrite, take_theirs
 from core.files.file_access import file_lock, remove_drafts
-from core.files.file_reader import RawFile, read_file
 
 if TYPE_CHECKING:
     from core.agents.plan import AgentPlan, FileChange
@@ -105,41 +99,3 @@ def _remove_folders(folders: list[Path]) -> None:
 
 
 # Restore points
-
-_MAX_BYTES: Final = 64 << 20
-
-
-class RestorePoint(Struct, frozen=True):
-    """A file before it was changed."""
-
-    written: str  # SHA-256 (hex) of what ralphdeck wrote
-    original: bytes | None  # None if there was no file
-    folders: list[str] = []  # that ralphdeck made for it, outermost first
-
-    def matches(self, data: bytes | None) -> bool:
-        """Return whether the file is still what ralphdeck wrote."""
-        return data is not None and sha256(data).hexdigest() == self.written
-
-
-RestorePoints = dict[str, RestorePoint]  # by the absolute path of the file
-
-
-def load_points(file: Path) -> RestorePoints:
-    """Read the restore points; a missing or damaged file has none."""
-    read = read_file(file, file.parent, _MAX_BYTES)
-    if not isinstance(read, RawFile):
-        return {}
-    try:
-        return msgspec.json.decode(read.data, type=RestorePoints)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return {}
-
-
-def save_points(file: Path, points: RestorePoints) -> None:
-    """Write the restore points; an OSError leaves the file unchanged."""
-    mask = os.umask(0o077)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        put(file, msgspec.json.encode(points))
-    finally:
-        os.umask(mask)

@@ -27,7 +27,7 @@ from core.files.managed_text import (
 )
 
 if TYPE_CHECKING:
-    from core.agents.apply import RestorePoint
+    from core.agents.restore_points import RestorePoint
 
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent

@@ -16,7 +16,6 @@ from core.base.errors import BadInput, Refused, Unwritable
 from core.base.text import visible_line
 from core.decisions.apply import FreeIds, pattern_path
 from core.decisions.merge import as_read
-from core.decisions.rules import OVERRIDE
 from core.files.file_access import open_regular
 from core.files.json_editor import BadJson, JsonText, Path
 from core.sources.keys import RecordText
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.sources.ledger import Ledger
 
+OVERRIDE: Final = "override"
+"""Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""
 MAX_STORED_TEXT: Final = 64 << 10  # Maximum length of a text, in characters of JSON, that is stored with a decision.
 
 

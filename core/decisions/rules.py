@@ -23,6 +23,7 @@ from core.decisions import commands
 from core.decisions.case import DECIDED_TEXT, Case, Draft, already_done, change, since
 from core.decisions.decision_text import ABOUT
 from core.decisions.merge import as_read
+from core.decisions.pattern_registry import OVERRIDE
 from core.learning.assessment import QUARANTINE
 from core.learning.bursts import MEMBER, UNDATED
 from core.records.decisions import (
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.learning.inversion import Inversion
 
-OVERRIDE: Final = "override"
-"""Key of a pattern record that shows a decision to other tools; only the ledger is authoritative."""
 _NOT_IN_SLUG: Final = lazy_regex(r"[^a-z0-9]+")
 _MAX_SLUG: Final = 60
 

@@ -40,7 +40,7 @@ class AdapterFiles:
     def open_collector(self, pause: Callable[[float], object] | None = None) -> Collector:
         """Return a new reader of all files, for one thread."""
         from core.sources.adapters.collector import Collector
-        from core.sources.adapters.contract import find_folders
+        from core.sources.adapters.folders import find_folders
         from core.sources.adapters.transcripts import KeptFile
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)
@@ -98,7 +98,7 @@ class AdapterFiles:
 
     @cached_property
     def _runner_files(self) -> RunnerFiles:
-        from core.sources.adapters.contract import find_folders
+        from core.sources.adapters.folders import find_folders
         from core.sources.adapters.runner_files import RunnerFiles
 
         folders = find_folders(self._project.project, os.environ, has_home=self._settings.sources.home)

@@ -20,9 +20,8 @@ from core.decisions.apply import FreeIds
 from core.decisions.case import clean
 from core.decisions.conflicts import ExpectedState
 from core.decisions.curator import Curator, Target
-from core.decisions.pattern_registry import Registry
+from core.decisions.pattern_registry import OVERRIDE, Registry
 from core.decisions.record_changes import PRUNE
-from core.decisions.rules import OVERRIDE
 from core.decisions.use_counts import CountResult, make_counted_events, record_events
 from core.files.file_access import check_writable
 from core.index.experiment import make_assignments

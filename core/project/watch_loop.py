@@ -262,7 +262,7 @@ class WatchLoop:
         """Handle a new state of the team, such as offline. In any thread."""
 
     def _follow_team(self) -> AbstractContextManager[object]:
-        from core.project.gates import open_follower
+        from core.project.team_feed import open_follower
 
         try:
             self.team = open_follower(self.project, self.read_now, self.team_changed, self.place)

@@ -35,7 +35,7 @@ from core.tasks.action_log import (
     set_entry,
 )
 from core.tasks.log_summary import LogSummary
-from core.tasks.reader import TaskReader
+from core.tasks.reader import TaskReader, strict_reader
 from core.tasks.reflections import TASK_COMPLETION, AttemptWork, draft_completion, draft_reflection
 from core.tasks.task_files import (
     AttemptFolder,
@@ -85,7 +85,7 @@ def read_log_ahead(folder: TaskFolder, attempt: int | None) -> dict[Stamp | None
     except (Refused, UnknownRecord):  # another process may start the attempt before the caller has the lock
         return {}
     stamp = read_log_stamp(place)  # this runs before the task is locked, since a long log takes seconds
-    return {stamp: folder.reader().log(place.number)} if stamp is not None else {}
+    return {stamp: strict_reader(folder).log(place.number)} if stamp is not None else {}
 
 
 def read_log_stamp(place: AttemptFolder) -> Stamp | None:
@@ -162,7 +162,7 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
     `now` is the time of drafted reflections if no file contains the end of the attempt. `log` is the summary of the
     log; it is read if None.
     """
-    reader = folder.reader()
+    reader = strict_reader(folder)
     result = read_object(place.outcome, folder.project.aiwg) or {}
     attempt, log = reader.attempt(place.number), log or reader.log(place.number)
     ended = parse_time(result.get(_ENDED)) or attempt.ended_at or log.last_at
@@ -188,7 +188,7 @@ def propagate(folder: TaskFolder, place: AttemptFolder, *, now: datetime, log: L
 
 def propagate_all(folder: TaskFolder, *, now: datetime) -> None:
     """Call `propagate` for each outcome that the trajectory does not contain."""
-    reader = folder.reader()
+    reader = strict_reader(folder)
     known = {attempt.number for attempt in reader.attempts(TRAJECTORY) if attempt.outcome is not Outcome.UNKNOWN}
     for number, place in folder.attempts().items():
         if number not in known and reader.attempt(number).outcome is not Outcome.UNKNOWN:

@@ -23,6 +23,7 @@ from core.records.times import iso
 from core.sources import normalize
 from core.tasks import action_log, validation
 from core.tasks.action_log import MILESTONES, LogResult, check_milestones, record_milestones
+from core.tasks.reader import strict_reader
 from core.tasks.task_files import (
     ROOM,
     TaskFolder,
@@ -173,7 +174,7 @@ class Episodes:
         validation.check_total_size([intent.approach, intent.steps], "approach and steps")
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            now, reader = self._clock(), folder.reader()
+            now, reader = self._clock(), strict_reader(folder)
             folder.check_editable(room=2 * ROOM)  # room for the start and the end of the attempt
             status = reader.task().status
             if status.ended and not reopen:
@@ -221,7 +222,7 @@ class Episodes:
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
             place, now = find_attempt_folder(folder, attempt), self._clock()
-            if not folder.reader().attempt(place.number).is_open:
+            if not strict_reader(folder).attempt(place.number).is_open:
                 hint = f"start another one: ralphdeck task start {folder.id}"
                 raise Refused(f"attempt {place.number} at {folder.id} has ended; {hint}")
             record = read_object(place.attempt, self._project.aiwg) or {}
@@ -299,7 +300,7 @@ class Episodes:
             now = self._clock()  # inside the lock, so that the end is not before a start by another writer
             result[MILESTONES] = validation.validate_milestones(milestones, now)
             place = find_attempt_folder(folder, attempt)
-            reader = folder.reader()
+            reader = strict_reader(folder)
             folder.check_editable(place)
             AppendLog(place.actions).undo_incomplete_batch()
             known = reader.attempt(place.number)
@@ -347,7 +348,7 @@ class Episodes:
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            place, reader = find_attempt_folder(folder, attempt), folder.reader()
+            place, reader = find_attempt_folder(folder, attempt), strict_reader(folder)
             folder.check_editable(place)
             outcome = reader.attempt(place.number).outcome
             if outcome is Outcome.SUCCESS or place.number != max(folder.attempts()):
@@ -365,7 +366,7 @@ class Episodes:
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
-            reader = folder.reader()
+            reader = strict_reader(folder)
             folder.check_editable()
             status = reader.task().status
             if status.ended:

@@ -17,7 +17,7 @@ from core.records.loops import Outcome
 from core.sources import episodes as sources
 from core.sources.episodes import MAX_ACTION_TEXT, Actions, join_attempts
 from core.sources.normalize import Fields, document
-from core.tasks.task_files import list_entries, read_last_lines, read_object
+from core.tasks.task_files import TaskFolder, list_entries, read_last_lines, read_object
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -227,3 +227,8 @@ def find_entries(trajectory: Mapping[str, Any], number: int) -> list[dict[str, A
     """Return the entries of an attempt in a trajectory, unvalidated."""
     entries = trajectory.get("attempts")
     return [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
+
+
+def strict_reader(folder: TaskFolder) -> TaskReader:
+    """Return a reader of a task that raises `Conflict` for a malformed file."""
+    return TaskReader(folder.project, folder.id, strict=True)

@@ -18,6 +18,7 @@ from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS, Reflection
 from core.records.times import iso
 from core.tasks.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
+from core.tasks.reader import strict_reader
 from core.tasks.task_files import TaskFolder, find_attempt_folder
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def add_reflection(
         check_choice(reflection_type, "reflection_type", REFLECTION_TYPES)
     given = {name: part for name, part in parts.items() if part}
     number = find_attempt_folder(folder, attempt).number
-    reader = folder.reader()
+    reader = strict_reader(folder)
     outcome = reader.attempt(number).outcome
     reflection_type = reflection_type or TYPE_OF.get(attempt_trigger(outcome), REFLECTION_TYPES[-1])
     drafts = [one for one in reader.newest_reflections() if one.draft and one.attempt == number]

@@ -21,6 +21,7 @@ from core.records.loops import Outcome
 from core.records.times import iso
 from core.sources.episodes import ATTEMPTS, MAX_ATTEMPTS, METADATA, TRAJECTORY
 from core.tasks.completion import attempt_counts, end_attempt, index_task, list_agents
+from core.tasks.reader import strict_reader
 from core.tasks.reflections import LEFT_UNFINISHED
 from core.tasks.task_files import (
     AttemptFolder,
@@ -67,7 +68,7 @@ def find_resumable(folder: TaskFolder, *, abandon: bool, resume: bool, now: date
     `abandon` ends open attempts with the outcome timeout. Raises Refused if there is an open attempt, and neither
     `abandon` nor `resume` is set.
     """
-    reader = folder.reader()
+    reader = strict_reader(folder)
     task, places = reader.task(), folder.attempts()
     open_numbers = [number for number, attempt in reader.all_attempts().items() if attempt.is_open and number in places]
     if not open_numbers:
@@ -105,7 +106,7 @@ def mark_running(folder: TaskFolder, number: int, *, now: datetime) -> None:
 
 def update_index(folder: TaskFolder, status: TaskStatus) -> None:
     """Set the status of a task in the index and, if it exists, in the summary."""
-    reader = folder.reader()
+    reader = strict_reader(folder)
     index_task(folder, status.value, list_agents(reader.task(), reader.all_attempts().values()))
     if folder.summary.exists():
         edit_object(folder.summary, lambda document: set_members(document, (), {"status": status.value}), {})
@@ -113,7 +114,7 @@ def update_index(folder: TaskFolder, status: TaskStatus) -> None:
 
 def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
     """Read the plan of an open attempt ("" if missing) and the earlier learnings."""
-    reader = folder.reader()
+    reader = strict_reader(folder)
     before = {number: one for number, one in reader.all_attempts().items() if number < place.number}
     check_inside(folder.project, place.path)
     try:
@@ -129,7 +130,7 @@ def resume_attempt(folder: TaskFolder, place: AttemptFolder) -> StartedAttempt:
 
 def create_attempt(folder: TaskFolder, intent: StartArguments, now: datetime, *, orders: bool) -> StartedAttempt:
     """Create the folder of a new attempt with its plan; raise `Refused` if it exists."""
-    reader = folder.reader()
+    reader = strict_reader(folder)
     task, attempts = reader.task(), reader.all_attempts()
     used = [*attempts, task.total_attempts or 0, task.current_attempt or 0]
     number = max((number for number in used if number < MAX_ATTEMPTS), default=0) + 1

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -28,9 +28,6 @@ from core.files.json_editor import BadJson, JsonText
 from core.files.json_editor import Path as Pointer
 from core.sources import episodes as sources
 from core.sources.record_kinds import is_text
-
-if TYPE_CHECKING:
-    from core.tasks.reader import TaskReader
 
 _DRAFTS: Final = ".drafts"  # folder below `index/` where new folders are created; readers ignore it
 _DRAFT: Final = lazy_regex(r".+\.([0-9]{1,10})-[0-9a-f]{8}")
@@ -109,12 +106,6 @@ class TaskFolder(Struct, frozen=True, eq=False):
             return {}
         found = sources.select_attempt_folders(names)
         return {number: AttemptFolder(top, name, number) for number, name in found.items()}
-
-    def reader(self) -> TaskReader:
-        """Return a reader that raises `Conflict` for a malformed file."""
-        from core.tasks.reader import TaskReader  # which imports this module
-
-        return TaskReader(self.project, self.id, strict=True)
 
     def check_editable(self, *places: AttemptFolder, room: int = ROOM) -> None:
         """Raise `Conflict` if a step could not write the files of the task, or those of attempts in `places`."""

@@ -21,9 +21,9 @@ from core.decisions import record_changes, undo
 from core.decisions.apply import apply_pending
 from core.decisions.case import DECIDED_TEXT, Draft
 from core.decisions.merge import as_read
-from core.decisions.pattern_registry import UnitOfWork
+from core.decisions.pattern_registry import OVERRIDE, UnitOfWork
 from core.decisions.record_changes import ARCHIVED, Batch
-from core.decisions.rules import OVERRIDE, override_changes, override_of
+from core.decisions.rules import override_changes, override_of
 from core.decisions.undo import affected_ids
 from core.decisions.use_counts import make_counted_events
 from core.records.decisions import RE_ENABLED, TURNS, Decision, Effect, Verb

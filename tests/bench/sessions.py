@@ -14,7 +14,7 @@ from core.files.cache_database import remove
 from core.files.user_files import cache_path
 from core.project.adapter_files import CHECK_SECONDS, LOOK_SECONDS
 from core.sources.adapters.collector import Collector
-from core.sources.adapters.contract import Folders
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.transcripts import KeptFile
 from tests.bench.measured import Measured, milliseconds, processor_seconds, spread, timed
 

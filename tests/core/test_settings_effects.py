@@ -44,7 +44,7 @@ from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, PatternType, Severity, SourceLoop, Suspicion
 from core.records.snapshot import Snapshot
 from core.show.metrics.effectiveness import Group, compare_groups, select_prunable
-from core.sources.adapters.contract import find_folders
+from core.sources.adapters.folders import find_folders
 from core.sources.configuration import DEFAULT, Configuration
 from core.tasks.archive import retention_period
 from tests.core.project.test_watch_loop import write_loop

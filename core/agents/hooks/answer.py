@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
-from core.agents.hooks.background import is_compiled, is_first_load, needs_background, notifies, start_background
+from core.agents.hooks.background import is_compiled, is_first_load, needs_background, notifies
+from core.agents.hooks.detached import start_background
 from core.agents.hooks.events import HookEvent, digest, encode_answer, failed_call
 from core.agents.hooks.sessions import (
     MAX_ANSWERED,

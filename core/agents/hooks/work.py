@@ -183,8 +183,10 @@ class SessionWork:
                 self._warn(f"the next session with this prompt begins a new task: {error}")
 
     def _has_ended(self, task_id: str) -> bool:
+        from core.tasks.reader import strict_reader  # most events read no task
+
         try:
-            return TaskFolder.of(self._project, task_id).reader().task().status.ended
+            return strict_reader(TaskFolder.of(self._project, task_id)).task().status.ended
         except (UnknownRecord, BadInput):
             return True
 

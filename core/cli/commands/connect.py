@@ -74,9 +74,9 @@ def connect(
     """
     if check + remove + prints > 1:
         raise click.UsageError("give only one of --check, --remove and --print")
-    from core.agents.apply import load_points
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, plan_connect, plan_remove
+    from core.agents.restore_points import load_points
     from core.agents.setup import is_ignoring
 
     project = Path.cwd() if is_global else chosen_project().project.resolve()

@@ -116,9 +116,9 @@ def start(yes: bool, dry_run: bool) -> None:
 
 def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
     """Plan to connect the agents in use that are not connected, or only in part since a process was killed."""
-    from core.agents.apply import load_points
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, detect, is_connected, plan_connect
+    from core.agents.restore_points import load_points
     from core.cli.support.user_files import restore_points_file
 
     project = folder.project.resolve()

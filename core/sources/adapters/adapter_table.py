@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from core.sources.adapters.contract import Adapter, Folders
+    from core.sources.adapters.contract import Adapter
+    from core.sources.adapters.folders import Folders
 
 ENTRY_POINTS: Final = "ralphdeck.adapters"
 _MAX_ROOTS: Final = 5  # working trees in which marks are looked for

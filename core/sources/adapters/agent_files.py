@@ -24,7 +24,7 @@ from core.records.instructions import Instruction, InstructionFile, Loading
 from core.sources.adapters.values import split_front_matter
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 MAX_BYTES: Final = 1 << 18  # most bytes of one file that are compared

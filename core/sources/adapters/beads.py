@@ -16,7 +16,8 @@ from core.sources.adapters.values import MAX_LABEL, cut
 if TYPE_CHECKING:
     from core.records.loops import Loop
     from core.records.reflections import Lesson
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 MAX_BYTES: Final = 64 << 20

@@ -41,7 +41,8 @@ from core.sources.liveness import ALWAYS, MAX_PID
 if TYPE_CHECKING:
     from core.records.reflections import Lesson
     from core.sources.adapters.claude_session import Session, Turn
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 _TOLERANCE: Final = timedelta(seconds=5)

@@ -41,7 +41,8 @@ from core.sources.liveness import State
 
 if TYPE_CHECKING:
     from core.records.reflections import Lesson
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.memories import MemoryReader
     from core.sources.adapters.runner_files import Folded, RunnerFiles
 

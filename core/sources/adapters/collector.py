@@ -29,7 +29,8 @@ from core.records.loops import Loop, LoopDetails
 from core.records.reflections import Lesson
 from core.sources.adapters.adapter_table import KnownAdapter, load_adapters
 from core.sources.adapters.agent_files import read_all_agent_files, read_instructions
-from core.sources.adapters.contract import AdapterRecords, AdapterReport, Folders, Moment
+from core.sources.adapters.contract import AdapterRecords, AdapterReport, Moment
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.join import join_details, join_loops, start_order
 from core.sources.adapters.runner_files import FAILED_SECONDS, RunnerFiles
 from core.sources.adapters.transcripts import KeptFile, KeptStates

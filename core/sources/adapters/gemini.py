@@ -19,7 +19,7 @@ from core.sources.adapters.values import MAX_LABEL, clip, cut
 from core.sources.liveness import State
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 _CHANGES: Final = frozenset({"write_file", "replace", "edit"})

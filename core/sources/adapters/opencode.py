@@ -30,7 +30,8 @@ from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
 from core.sources.liveness import State
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 MAX_TURNS: Final = 100  # the last ones

@@ -23,7 +23,8 @@ from core.sources.adapters.values import MAX_LABEL, clip, cut, distinct, fields_
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
     from core.sources.normalize import Fields
 

@@ -20,7 +20,8 @@ from core.sources.adapters.values import MAX_LABEL, compact_time, cut, head_of, 
 from core.sources.normalize import Fields
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 PATTERN: Final = "ralph-loop*.local.md"

@@ -27,7 +27,8 @@ from core.sources.liveness import check_liveness
 from core.sources.normalize import Fields
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Delivery, Folders, Moment
+    from core.sources.adapters.contract import Delivery, Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 FOLDER: Final = ".ralph-tui"

@@ -28,7 +28,7 @@ from core.sources.adapters.transcripts import Folded as Folded
 
 if TYPE_CHECKING:
     from core.files.file_reader import Problem
-    from core.sources.adapters.contract import Folders
+    from core.sources.adapters.folders import Folders
 
 MAX_RECENT: Final = 300  # files and folders that are checked often: those that changed last
 _RACY_NS: Final = 100_000_000  # a file that changed less than this before a check may change again at the same time

@@ -27,7 +27,8 @@ from core.sources.adapters.values import MAX_LABEL, cut, head_of
 from core.sources.liveness import State as State  # noqa: TC001 - adapters import it from here
 
 if TYPE_CHECKING:
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 MAX_REMEMBERED: Final = 200  # loops of one runner

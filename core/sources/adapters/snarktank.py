@@ -22,7 +22,8 @@ from core.sources.normalize import Fields, text
 
 if TYPE_CHECKING:
     from core.records.reflections import Lesson
-    from core.sources.adapters.contract import Folders, Moment
+    from core.sources.adapters.contract import Moment
+    from core.sources.adapters.folders import Folders
     from core.sources.adapters.runner_files import RunnerFiles
 
 SCRIPT: Final = "ralph.sh"

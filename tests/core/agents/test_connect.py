@@ -20,6 +20,7 @@ from core.agents.apply import apply_plan
 from core.agents.connection_table import CONNECTIONS, fill, start_event
 from core.agents.entries import TomlTable
 from core.agents.plan import plan_connect
+from core.agents.restore_points import save_points
 from core.base.errors import Conflict
 from core.files.managed_text import MAX_BYTES, Block, OwnFile
 from tests.core.agents.conftest import Desk, problems
@@ -89,7 +90,7 @@ def test_a_process_that_is_killed_leaves_files_that_can_be_restored(
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(apply, "_write", write(apply._write))
-        patch.setattr("core.agents.apply.save_points", write(apply.save_points))
+        patch.setattr("core.agents.apply.save_points", write(save_points))
         desk.connect("claude")
         desk.remove("claude")
     assert problems(desk.connect("claude")) == []

@@ -16,7 +16,8 @@ from core.records.loops import Loop, LoopStatus
 from core.records.reflections import Lesson, LessonKind
 from core.sources.adapters import collector
 from core.sources.adapters.collector import MIN_BYTES, Collector, FirstRead
-from core.sources.adapters.contract import AdapterRecords, AdapterReport, Folders
+from core.sources.adapters.contract import AdapterRecords, AdapterReport
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.lessons import lesson_id
 from core.sources.adapters.transcripts import KeptFile
 from tests.bench.sessions import write_sessions

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus
 from core.records.reflections import Lesson, LessonKind
-from core.sources.adapters.contract import Delivery, Folders, Moment
+from core.sources.adapters.contract import Delivery, Moment
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.lessons import bullets, lesson_id
 from core.sources.adapters.runner_files import RunnerFiles
 

@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from core.records.findings import Finding
 from core.records.loops import Loop, LoopDetails
 from core.records.reflections import Lesson
-from core.sources.adapters.contract import Adapter, Folders, Moment
+from core.sources.adapters.contract import Adapter, Moment
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.runner_files import RunnerFiles
 from tests.factories import RunningProcesses
 

@@ -15,7 +15,7 @@ from core.sources.adapters.agent_files import (
     read_all_agent_files,
     read_instructions,
 )
-from core.sources.adapters.contract import Folders
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.runner_files import RunnerFiles
 
 

@@ -17,7 +17,7 @@ from core.records.findings import Finding
 from core.records.loops import LoopStatus
 from core.sources.adapters.adapter_table import ENTRY_POINTS, load_adapters, own_adapters
 from core.sources.adapters.collector import Collector
-from core.sources.adapters.contract import Folders
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.transcripts import KeptFile
 from tests.core.sources.adapters.fake_adapter import START, FakeAdapter, FakeRunner, NotesFold
 from tests.core.sources.adapters.fixtures import DATA, open_case

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.sources.adapters import runner_files
-from core.sources.adapters.contract import Folders, find_folders, find_worktrees
+from core.sources.adapters.folders import Folders, find_folders, find_worktrees
 from core.sources.adapters.runner_files import FAILED_SECONDS, MAX_FIRST_LINE, MAX_QUERIES, RETRY_SECONDS, RunnerFiles
 from core.sources.adapters.values import clip, cut
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from core.files.user_files import cache_path
-from core.sources.adapters.contract import Folders
+from core.sources.adapters.folders import Folders
 from core.sources.adapters.runner_files import RunnerFiles
 from core.sources.adapters.transcripts import MAX_BYTES_AT_ONCE, MAX_LINE_BYTES, KeptFile, KeptStates
 from tests.core.sources.adapters.fake_adapter import FakeRunner, Notes, NotesFold
