@@ -15,8 +15,8 @@ from core.base.scanning.context_scan import find_combined_harm, find_harm_when_c
 from core.base.scanning.verdict import find_stopping_severity, highest_severity
 from core.base.text import plural, visible_line
 from core.base.validation import format_value
+from core.files.file_reader import decode_yaml
 from core.files.hash_chain import NOT_AS_WRITTEN
-from core.files.yaml_files import decode_yaml
 from core.index.findings import all_findings, explain_pattern
 from core.learning.assessment import DECIDED
 from core.questions.context_recipients import ContextCache, Recipient, list_recipients

@@ -21,7 +21,7 @@ from core.base.settings import DEFAULTS, GROUPS, SETTINGS, Settings
 from core.base.text import to_camel, visible_line
 from core.base.user_settings import OWN_NAMES, read_user_settings, user_settings_file
 from core.base.validation import format_value
-from core.files.file_reader import MAX_PATTERN_BYTES, Problem, RawFile, convert_to_utf8, decode, read_file
+from core.files.file_reader import MAX_PATTERN_BYTES, Problem, RawFile, convert_to_utf8, decode, decode_yaml, read_file
 from core.records.findings import Finding, Severity
 from core.sources import normalize
 from core.sources.normalize import Fields, document
@@ -151,9 +151,6 @@ def _section(paths: ProjectPaths, file: str, findings: list[Finding]) -> Fields 
     if isinstance(raw, Problem):
         findings.append(raw.finding(file))
         return None
-    # Imported here for speed: many projects have no such file.
-    from core.files.yaml_files import decode_yaml
-
     decoded = decode_yaml(raw.data)
     findings += (problem.finding(file) for problem in decoded.problems[:_MAX_PROBLEMS] if problem.code != "empty")
     if decoded.value is None:

@@ -22,7 +22,7 @@ from core.base.paths import ProjectPaths, is_safe_id
 from core.base.text import visible_line
 from core.files.atomic_write import rewrite, take_theirs
 from core.files.file_access import check_writable
-from core.files.file_reader import Problem, decode, read_file
+from core.files.file_reader import Problem, decode, decode_yaml, read_file
 from core.records.debug_sessions import ESCALATED, DebugSession, Escalation
 from core.records.decisions import escalation_question_id
 from core.records.times import iso
@@ -215,8 +215,6 @@ def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))
-        from core.files.yaml_files import decode_yaml  # lists of sessions need no YAML
-
         decoded = decode_yaml(raw.data, every=True, typed=True) if is_yaml else decode(session.file, raw.data)
         found = find_record(session.file, normalize_keys(decoded.value), session.id)
         if found is not None:

@@ -15,7 +15,7 @@ from core.base.errors import BadInput, Refused
 from core.base.text import safe_matcher, visible_line
 from core.files.atomic_write import rewrite, take_theirs
 from core.files.json_editor import BadJson, JsonText, Path
-from core.files.yaml_files import YamlText
+from core.files.yaml_editor import YamlText
 from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.sources.debug_sessions import find_record, split_location
 from core.sources.keys import RecordText

@@ -22,11 +22,11 @@ from core.files.file_reader import (
     RawFile,
     decode_json,
     decode_jsonl,
+    decode_yaml,
     is_nested_deeper,
     read_file,
 )
 from core.files.json_editor import BadJson, JsonText
-from core.files.yaml_files import decode_yaml
 
 TREES = Path(__file__).parents[2] / "trees"
 REAL_FILES = sorted(TREES.glob("*/.aiwg/**/*.json"))

@@ -10,8 +10,7 @@ import pytest
 
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
-from core.files.file_reader import Line
-from core.files.yaml_files import decode_yaml
+from core.files.file_reader import Line, decode_yaml
 from core.index.refresh import Index
 from core.records.debug_sessions import DebugSession, Escalation, Failure, Fix, Results
 from core.records.findings import Finding

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused
 from core.base.paths import ProjectPaths
-from core.files.yaml_files import decode_yaml
+from core.files.file_reader import decode_yaml
 from core.index.texts import Texts
 from core.records.debug_sessions import Analysis, DebugSession, Escalation, Execution, Failure, Fix, Lesson, Results
 from core.records.decisions import CurationState
