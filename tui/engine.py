@@ -220,7 +220,7 @@ class Engine(WatchLoop):
         if warnings := self.project.apply_pending():
             more = f" (and {len(warnings) - 1} similar)" if len(warnings) > 1 else ""
             self._target.post_message(self.Failed(f"{warnings[0]}{more}", "\n".join(warnings)))
-        from core.index.records import find_delta  # imported on use: the first frame does not wait for it
+        from core.index.snapshot import find_delta
 
         # All lists may have been shown before texts were indexed.
         self._publish(find_delta(shown.snapshot, self.project.view.snapshot))

@@ -20,7 +20,8 @@ from core.base.errors import DamagedError
 from core.base.paths import ProjectPaths
 from core.files.git import GitFailed, read_head
 from core.index.database import unpack
-from core.index.records import ChangedSnapshot, IndexedSnapshot, Kind
+from core.index.records import Kind
+from core.index.snapshot import ChangedSnapshot, IndexedSnapshot
 from core.index.verdicts import read_verdicts, write_verdicts
 from core.records.anchors import AnchorChange, list_anchors, newest_change, parse_anchor
 from core.records.decisions import anchor_question_id

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 8_192  # rows of a posting list, and cells of a column, that are stored together
 SCORE_COLUMN: Final = "score:"  # prefix of the names of the columns of scores
-TABLES: Final = (
-    "CREATE TABLE cells (name TEXT, chunk INT, data BLOB NOT NULL, PRIMARY KEY (name, chunk)) WITHOUT ROWID",
-)
 Places = Sequence[int] | np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 

@@ -1,7 +1,5 @@
 """The file of the index: tables, versions, damage, transactions; see docs/architecture.md#index.
 
-Each module has the tables that it fills; here are those of files and records.
-
 The index is derived from files, code and settings, so it may be deleted at any moment. It is in the user's cache
 folder; if that cannot be used, in a temporary folder that goes with the process.
 """
@@ -75,17 +73,66 @@ _TABLES: Final = (
     # Verdicts of the searches for review questions, which are not filled from files.
     "CREATE TABLE verdict (kind TEXT, key TEXT, owner BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY (kind, key))"
     " WITHOUT ROWID",
+    "CREATE TABLE cells (name TEXT, chunk INT, data BLOB NOT NULL, PRIMARY KEY (name, chunk)) WITHOUT ROWID",
+    # IDs of records by what they name; `kind` is a `Link`.
+    "CREATE TABLE link (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
+    # Where the lines of events start: by ID, pattern, and work or source of a report.
+    "CREATE TABLE event_id (key INTEGER PRIMARY KEY, start INT)",
+    "CREATE TABLE event_pattern (key INT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
+    "CREATE TABLE event_work (key INT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
+    "CREATE TABLE event_report (key TEXT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
+    # Where every 256th event is, and lines without an event.
+    "CREATE TABLE event_mark (place INTEGER PRIMARY KEY, start INT)",
+    "CREATE TABLE event_gap (start INTEGER PRIMARY KEY)",
+    # Positions of events that are older than one before them, that have an error, that have a trial, and that a
+    # decision caused.
+    "CREATE TABLE event_late (place INTEGER PRIMARY KEY)",
+    "CREATE TABLE event_error (place INTEGER PRIMARY KEY)",
+    "CREATE TABLE event_trial (place INTEGER PRIMARY KEY)",
+    "CREATE TABLE event_decision (decision TEXT, place INT, PRIMARY KEY (decision, place)) WITHOUT ROWID",
+    "CREATE TABLE event_doubtful (source TEXT PRIMARY KEY, count INT) WITHOUT ROWID",
+    # When patterns were used, 512 places in each chunk.
+    "CREATE TABLE use_time (chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    # A task without its logs (`attempt` is NULL), or one log. Of a task, `is_current` is whether all of its units are
+    # those of the files, as far as is known.
+    "CREATE TABLE search_unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER,"
+    " is_current INTEGER, stamps BLOB, owner BLOB, end INTEGER, lines INTEGER, actions INTEGER, checksum INTEGER)",
+    "CREATE INDEX search_unit_by_task ON search_unit (task)",
+    "CREATE INDEX search_unit_outdated ON search_unit (task) WHERE is_current = 0",
+    # Several records, compressed together; `kinds` has a bit for each kind, `first` and `last` are their times.
+    "CREATE TABLE search_block (id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER, kinds INTEGER, first INTEGER,"
+    " last INTEGER, data BLOB, checksum INTEGER)",
+    "CREATE INDEX search_block_by_unit ON search_block (unit)",
+    # Trigrams find any part of a word; without positions they take little space, and the text decides.
+    "CREATE VIRTUAL TABLE search_words USING fts5(text, content='', columnsize=0, detail=none,"
+    " tokenize='trigram case_sensitive 1')",
+    # Rows of each word, tag and so on; in each chunk ascending, as 16-bit numbers that begin with the chunk.
+    "CREATE TABLE term (kind INT, term BLOB, chunk INT, rows BLOB NOT NULL, PRIMARY KEY (kind, term, chunk))"
+    " WITHOUT ROWID",
+    # Tags by the content words in them.
+    "CREATE TABLE tag_word (word BLOB, tag BLOB, PRIMARY KEY (word, tag)) WITHOUT ROWID",
+    # Learnings by row, with the reflection or memory task that each is from.
+    "CREATE TABLE learning (row INTEGER PRIMARY KEY, source BLOB, id BLOB, work INT, data BLOB NOT NULL)",
+    "CREATE INDEX learning_by_source ON learning (source, row)",
+    "CREATE INDEX learning_by_id ON learning (id)",
+    "CREATE INDEX learning_by_work ON learning (work)",
+    # What the learnings of a source depend on besides the source: tasks, loops and attempts.
+    "CREATE TABLE learning_need (need BLOB, source BLOB, PRIMARY KEY (need, source)) WITHOUT ROWID",
+    "CREATE INDEX learning_need_by_source ON learning_need (source)",
+    # Tasks and loops with learnings by row, with their content words.
+    "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
+    # Tasks of loops in which patterns worked, with the place that sorts the loops.
+    "CREATE TABLE worked (loop BLOB PRIMARY KEY, place REAL, data BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX worked_by_place ON worked (place DESC, loop)",
 )
 
 
 def list_tables() -> Iterator[str]:
-    """Yield the statements that create all tables; imports the modules that fill them, for a new index alone."""
-    from core.index import columns, evidence, logs, scores, task_words, terms, texts
-    from core.tasks import debug_index
+    """Yield the statements that create all tables."""
+    from core.tasks.debug_index import TABLES as DEBUG_TABLES  # for a new index alone
 
     yield from _TABLES
-    for module in (debug_index, columns, evidence, logs, scores, task_words, terms, texts):
-        yield from module.TABLES
+    yield from DEBUG_TABLES
 
 
 def pack(data: bytes) -> bytes:

@@ -12,7 +12,8 @@ import msgspec
 from core.base.steps import group_pairs
 from core.index.database import set_meta
 from core.index.logs import StoredLog, name_key
-from core.index.records import FEW, IndexedSnapshot, LookUp
+from core.index.records import FEW, LookUp
+from core.index.snapshot import IndexedSnapshot
 from core.learning.bursts import IgnoredPeriods
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import (
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.records.snapshot import Delta, Snapshot
 
-TABLES: Final = (
-    # IDs of records by what they name; `kind` is a `Link`.
-    "CREATE TABLE link (kind INT, name TEXT, id TEXT, PRIMARY KEY (kind, name, id)) WITHOUT ROWID",
-)
 _IGNORED: Final = "ignored reports"
 _AT: Final = attrgetter("at")
 _ignored_decoder: Final = msgspec.msgpack.Decoder(dict[str, IgnoredPeriods])

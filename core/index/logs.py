@@ -46,23 +46,6 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.sources.ledger import DecisionLog
 
-TABLES: Final = (
-    # Where the lines of events start: by ID, pattern, and work or source of a report.
-    "CREATE TABLE event_id (key INTEGER PRIMARY KEY, start INT)",
-    "CREATE TABLE event_pattern (key INT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
-    "CREATE TABLE event_work (key INT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
-    "CREATE TABLE event_report (key TEXT, start INT, PRIMARY KEY (key, start)) WITHOUT ROWID",
-    # Where every 256th event is, and lines without an event.
-    "CREATE TABLE event_mark (place INTEGER PRIMARY KEY, start INT)",
-    "CREATE TABLE event_gap (start INTEGER PRIMARY KEY)",
-    # Positions of events that are older than one before them, that have an error, that have a trial, and that a
-    # decision caused.
-    "CREATE TABLE event_late (place INTEGER PRIMARY KEY)",
-    "CREATE TABLE event_error (place INTEGER PRIMARY KEY)",
-    "CREATE TABLE event_trial (place INTEGER PRIMARY KEY)",
-    "CREATE TABLE event_decision (decision TEXT, place INT, PRIMARY KEY (decision, place)) WITHOUT ROWID",
-    "CREATE TABLE event_doubtful (source TEXT PRIMARY KEY, count INT) WITHOUT ROWID",
-)
 _NAMES: Final = (
     *("event_id", "event_pattern", "event_work", "event_report", "event_mark", "event_gap"),
     *("event_late", "event_error", "event_trial", "event_decision", "event_doubtful"),

@@ -28,13 +28,11 @@ from core.index.records import (
     PAGES_CHECKED,
     QUESTIONS,
     TEXTS,
-    IndexedSnapshot,
     Kind,
-    ProjectFiles,
     Reader,
     View,
-    find_delta,
 )
+from core.index.snapshot import IndexedSnapshot, ProjectFiles, find_delta
 from core.index.step import Sources, Step, is_log
 from core.index.sweep import Sweep, list_folders, sweep
 from core.records.snapshot import Delta, Snapshot

@@ -18,7 +18,8 @@ from msgspec import Struct
 from core.index.columns import SCORE_COLUMN, PatternIds, RowsById, find_place, find_places, read_cells, write_cells
 from core.index.database import get_meta, pack, set_meta, unpack
 from core.index.evidence import fill_links, find_events, find_inputs, update_links, write_ignored
-from core.index.records import COLLECTIONS, IndexedSnapshot, Reader
+from core.index.records import COLLECTIONS, Reader
+from core.index.snapshot import IndexedSnapshot
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.evidence_records import build_links
 from core.learning.scoreboard import Scoreboard, are_sums_valid, assess_changed, find_used_scripts
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.records.snapshot import Delta
 
-TABLES: Final = (
-    # When patterns were used, 512 places in each chunk.
-    "CREATE TABLE use_time (chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-)
 _TIMES_CHUNK: Final = 512
 _STATE: Final = "scores"
 _CLOCK_SECONDS: Final = 300.0  # difference of two clocks that is not a step back in time

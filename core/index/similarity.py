@@ -33,7 +33,8 @@ from core.retrieval.similarity import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from core.index.records import IndexedSnapshot, Reader
+    from core.index.records import Reader
+    from core.index.snapshot import IndexedSnapshot
     from core.records.patterns import Pattern, PatternType
     from core.records.snapshot import Delta
     from core.retrieval.index import Rows

@@ -25,16 +25,14 @@ from core.index.records import (
     ORIGINS,
     SWEPT,
     TEAM,
-    IndexedSnapshot,
     Kind,
     LookUp,
     Reader,
     RecordMap,
     View,
     encode,
-    find_delta,
-    read_curation,
 )
+from core.index.snapshot import IndexedSnapshot, find_delta, read_curation
 from core.index.sweep import origins_key
 from core.records.findings import Finding, Severity
 from core.records.team import NO_TEAM, TeamEvidence
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
     from core.base.settings import Settings
     from core.index.database import Database
     from core.index.logs import Logs
-    from core.index.records import ProjectFiles
+    from core.index.snapshot import ProjectFiles
     from core.index.sweep import Sweep
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import CurationState

@@ -44,21 +44,6 @@ if TYPE_CHECKING:
     from core.records.findings import Finding
 
 
-TABLES: Final = (
-    # A task without its logs (`attempt` is NULL), or one log. Of a task, `is_current` is whether all of its units are
-    # those of the files, as far as is known.
-    "CREATE TABLE search_unit (id INTEGER PRIMARY KEY, path TEXT UNIQUE, task TEXT, attempt INTEGER,"
-    " is_current INTEGER, stamps BLOB, owner BLOB, end INTEGER, lines INTEGER, actions INTEGER, checksum INTEGER)",
-    "CREATE INDEX search_unit_by_task ON search_unit (task)",
-    "CREATE INDEX search_unit_outdated ON search_unit (task) WHERE is_current = 0",
-    # Several records, compressed together; `kinds` has a bit for each kind, `first` and `last` are their times.
-    "CREATE TABLE search_block (id INTEGER PRIMARY KEY AUTOINCREMENT, unit INTEGER, kinds INTEGER, first INTEGER,"
-    " last INTEGER, data BLOB, checksum INTEGER)",
-    "CREATE INDEX search_block_by_unit ON search_block (unit)",
-    # Trigrams find any part of a word; without positions they take little space, and the text decides.
-    "CREATE VIRTUAL TABLE search_words USING fts5(text, content='', columnsize=0, detail=none,"
-    " tokenize='trigram case_sensitive 1')",
-)
 WORDS: Final = (
     "search words"  # name in the table `meta` of the checksum of `search_words`; it has none while it changes
 )

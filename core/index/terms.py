@@ -45,9 +45,7 @@ if TYPE_CHECKING:
         NDArray,
     )
 
-    from core.index.records import (
-        IndexedSnapshot,
-    )
+    from core.index.snapshot import IndexedSnapshot
     from core.records.patterns import (
         Pattern,
     )
@@ -62,23 +60,6 @@ if TYPE_CHECKING:
 _MAX_KEPT_ROWS: Final = 500_000  # of posting lists that are kept after they were read: 2 MB
 LEARNING, WORK, COMPARED = range(FOUND_IN + 1, FOUND_IN + 4)  # kinds of terms, besides those of patterns
 _TYPE, _TAG_COUNT = "pattern type", "tag count"
-TABLES: Final = (
-    # Rows of each word, tag and so on; in each chunk ascending, as 16-bit numbers that begin with the chunk.
-    "CREATE TABLE term (kind INT, term BLOB, chunk INT, rows BLOB NOT NULL, PRIMARY KEY (kind, term, chunk))"
-    " WITHOUT ROWID",
-    # Tags by the content words in them.
-    "CREATE TABLE tag_word (word BLOB, tag BLOB, PRIMARY KEY (word, tag)) WITHOUT ROWID",
-    # Learnings by row, with the reflection or memory task that each is from.
-    "CREATE TABLE learning (row INTEGER PRIMARY KEY, source BLOB, id BLOB, work INT, data BLOB NOT NULL)",
-    "CREATE INDEX learning_by_source ON learning (source, row)",
-    "CREATE INDEX learning_by_id ON learning (id)",
-    "CREATE INDEX learning_by_work ON learning (work)",
-    # What the learnings of a source depend on besides the source: tasks, loops and attempts.
-    "CREATE TABLE learning_need (need BLOB, source BLOB, PRIMARY KEY (need, source)) WITHOUT ROWID",
-    "CREATE INDEX learning_need_by_source ON learning_need (source)",
-    # Tasks and loops with learnings by row, with their content words.
-    "CREATE TABLE work (row INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, words BLOB NOT NULL)",
-)
 
 
 class TermWriter:

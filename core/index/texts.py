@@ -17,7 +17,8 @@ import numpy as np
 from core.base.text import from_bytes, to_bytes
 from core.index.columns import SCORE_COLUMN, RowsById, find_place
 from core.index.database import list_tables, set_meta
-from core.index.records import TEXTS, Decoder, IndexedSnapshot, Kind, Reader, RecordMap, View, encode
+from core.index.records import TEXTS, Decoder, Kind, Reader, RecordMap, View, encode
+from core.index.snapshot import IndexedSnapshot
 from core.index.terms import (
     LearningIndex,
     StoredPatternIndex,
@@ -56,11 +57,6 @@ if TYPE_CHECKING:
         Rows,
     )
 
-TABLES: Final = (
-    # Tasks of loops in which patterns worked, with the place that sorts the loops.
-    "CREATE TABLE worked (loop BLOB PRIMARY KEY, place REAL, data BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX worked_by_place ON worked (place DESC, loop)",
-)
 _PAST, _WEIGHTS = "past tasks", "learned weights"  # names of values in the table `meta`
 
 _decode_weights: Final = msgspec.msgpack.Decoder(tuple[dict[PatternType, dict[str, float]], int]).decode

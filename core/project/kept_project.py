@@ -16,7 +16,8 @@ import msgspec
 from core.base.errors import DamagedError
 from core.index.database import read_existing
 from core.index.project_state import ProjectState
-from core.index.records import COMPLETE, QUESTIONS, SWEPT, IndexedSnapshot, ProjectFiles, View
+from core.index.records import COMPLETE, QUESTIONS, SWEPT, View
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.records.times import parse_time
 from core.trust.origins import Origins
 

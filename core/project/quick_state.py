@@ -16,8 +16,9 @@ from core.index.anchors import is_check_due
 from core.index.database import read_existing
 from core.index.experiment import find_experiment
 from core.index.project_state import ProjectState
-from core.index.records import COMPLETE, SWEPT, IndexedSnapshot, ProjectFiles, View
+from core.index.records import COMPLETE, SWEPT, View
 from core.index.scores import load_board
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.index.sweep import find_changes
 from core.index.texts import load_texts
 from core.records.times import parse_time

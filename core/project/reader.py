@@ -21,9 +21,9 @@ from core.base.steps import run_all
 from core.files.file_access import protect
 from core.index.experiment import find_experiment
 from core.index.project_state import ProjectState
-from core.index.records import IndexedSnapshot
 from core.index.refresh import Index
 from core.index.scores import find_board
+from core.index.snapshot import IndexedSnapshot
 from core.index.texts import find_texts
 from core.project.adapter_files import AdapterFiles
 from core.records.extractions import ALL_TYPES, Extraction

@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 
 from core.base.steps import Work
 from core.index.anchors import Stale
-from core.index.records import IndexedSnapshot
 from core.index.review_items import HeldText
+from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
 from core.questions.asking import Found, JoinedOffer, RecurringLearning
 from core.questions.duplicate import Duplicates

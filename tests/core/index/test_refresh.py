@@ -24,8 +24,9 @@ from core.base.settings import Settings
 from core.files import file_reader
 from core.files.file_reader import RawFile
 from core.index import sweep
-from core.index.records import COLLECTIONS, IndexedSnapshot
+from core.index.records import COLLECTIONS
 from core.index.refresh import Index
+from core.index.snapshot import IndexedSnapshot
 from core.index.step import UNREADABLE_AFTER
 from core.index.texts import load_texts
 from core.records.findings import Severity

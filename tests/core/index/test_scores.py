@@ -22,8 +22,9 @@ from core.files.file_reader import Problem
 from core.index.database import Database
 from core.index.evidence import find_events
 from core.index.logs import forget_events, open_events, update_events
-from core.index.records import COLLECTIONS, IndexedSnapshot, Kind, ProjectFiles, Reader, encode
+from core.index.records import COLLECTIONS, Kind, Reader, encode
 from core.index.scores import fill_scores, load_board, update_scores
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.evidence_records import EventIndex, work_names
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CLIENT

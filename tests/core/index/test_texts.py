@@ -17,8 +17,9 @@ from core.base.settings import Settings
 from core.index.contexts import prepare_delivery, prepare_task_injection
 from core.index.database import Database
 from core.index.project_state import ProjectState
-from core.index.records import IndexedSnapshot, Kind, ProjectFiles, Reader
+from core.index.records import Kind, Reader
 from core.index.similarity import extend_similarity
+from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.index.texts import Texts, fill_texts, settle_texts, update_texts
 from core.learning.evidence import find_origin
 from core.learning.experiments import Coin, Experiment
