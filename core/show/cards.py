@@ -20,8 +20,8 @@ from core.retrieval.similarity import cap_similarity, find_repeated
 from core.show import card_evidence as found
 from core.show import offers
 from core.show.card_evidence import approved_changes, exact_text, marked_text, side_by_side
-from core.show.decisions import reason_text
 from core.show.pages.debug_sessions import failure_blocks, head, help_wanted, lessons
+from core.show.pages.decisions import reason_text
 from core.show.pages.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
 from core.show.pages.instructions import pairs_blocks
 from core.show.pages.loops import overview

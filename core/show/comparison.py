@@ -35,8 +35,9 @@ from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern
 from core.records.times import minute_of
-from core.show.decisions import Entry, group_decisions, reason_text, subject_title
+from core.show.decisions import Entry, group_decisions, subject_title
 from core.show.pages import document as doc
+from core.show.pages.decisions import reason_text
 from core.show.pages.document import line
 from core.show.pages.signs import state_sign, status_sign
 from core.show.table import Cells, Column, list_table

@@ -15,6 +15,7 @@ from core.records.decisions import TURNS, Decision, Verb
 from core.records.times import day_of
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches
 from core.show.pages import document as doc
+from core.show.pages.decisions import change_text, decision_line, reason_text
 from core.show.pages.document import fields, line, section
 from core.show.table import Cells, Column
 
@@ -44,34 +45,10 @@ def decision_document(state: ProjectState, decision: Decision) -> doc.Document:
     )
 
 
-def decision_line(state: ProjectState, decision: Decision) -> doc.Line:
-    is_undone = decision.id in state.snapshot.curation.undone
-    change, text = change_text(decision), reason_text(decision)
-    return line(
-        doc.Moment(decision.at),
-        ("  " + verb_text(decision), "strike quiet" if is_undone else "strong"),
-        f"  {author_text(decision)}",
-        change and f"  {change}",
-        (f"  “{text}”", "quiet") if text else None,
-        ("  (undone)", "warning") if is_undone else None,
-    )
-
-
 def subject(state: ProjectState, decision: Decision) -> str:
     """Describe the subject of a decision; for undo and redo the decision concerned."""
     known = next((one for one in state.snapshot.decisions if one.id == decision.subject), None)
     return about_text(decision, {known.id: known} if known is not None else {})
-
-
-def change_text(decision: Decision) -> str:
-    text = describe_change(decision)
-    return "" if text.startswith("stays ") else text
-
-
-def reason_text(decision: Decision) -> str:
-    """Return the text that the author wrote: a reason, a note, or an inversion."""
-    text = decision.after.get("text")
-    return decision.reason or (text if isinstance(text, str) else "")
 
 
 def _values(values: dict[str, Any]) -> Iterable[doc.Fields]:

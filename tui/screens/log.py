@@ -20,9 +20,9 @@ from core.show.decisions import (
     decision_cells,
     entry_blocks,
     group_decisions,
-    reason_text,
     select_decisions,
 )
+from core.show.pages.decisions import reason_text
 from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
 from tui.screens.notices import log_doubt

@@ -14,6 +14,7 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
+from core.cli.invocation import invocation
 from core.cli.render.output import end, print_bytes, print_json, remark, wants_json, warn
 from core.cli.support.dry_run import remark_missing_vectors
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
@@ -24,7 +25,6 @@ from core.cli.support.options import (
     ReadingCommand,
     Words,
     choose_mode,
-    invocation,
     output_option,
     setting_option,
 )

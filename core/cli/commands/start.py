@@ -12,9 +12,10 @@ from core.agents.agent_table import AGENTS
 from core.base.errors import RalphdeckError, ReadOnly, Unwritable
 from core.base.paths import ProjectPaths, is_folder, project_at
 from core.base.text import plural
+from core.cli.invocation import invocation
 from core.cli.json import setup as setup_json
 from core.cli.render.output import line, print_object, remark, wants_json, warn
-from core.cli.support.options import Command, DecidingCommand, ReadingCommand, invocation
+from core.cli.support.options import Command, DecidingCommand, ReadingCommand
 from core.cli.support.project import is_readonly, named_project, now, open_project
 from core.cli.support.trust import trust_here
 

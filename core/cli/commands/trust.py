@@ -28,7 +28,7 @@ from core.cli.support.project import (
 from core.cli.support.signature import is_at_terminal
 from core.cli.support.trust import describe_trust
 from core.decisions.decision_text import about_text, verb_text
-from core.show.decisions import reason_text
+from core.show.pages.decisions import reason_text
 from core.trust.projects import find_answer
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
     if path is not None:
         if named_project() is not None:
             raise click.UsageError("give either PATH or --project")
-        from core.cli.support.options import invocation
+        from core.cli.invocation import invocation
 
         invocation().project = path
     from core.project import trust as answers

@@ -14,7 +14,8 @@ import click
 
 from core.base.errors import ProjectNotFound, UnknownRecord
 from core.base.paths import ProjectPaths, find_project, is_folder, project_at
-from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand, invocation
+from core.cli.invocation import invocation
+from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand
 from core.cli.support.progress import show_progress
 from core.files.file_access import protect
 

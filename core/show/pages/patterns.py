@@ -22,9 +22,9 @@ from core.learning.explanation import LineageEvent, decayed_weight, describe_tea
 from core.learning.following import FollowCounts
 from core.records.decisions import TURNS, Decision
 from core.records.patterns import Pattern, PatternType, SourceLoop
-from core.show.decisions import decision_line
 from core.show.metrics.effectiveness import compare_pattern
 from core.show.pages import document as doc
+from core.show.pages.decisions import decision_line
 from core.show.pages.document import code, fields, items, limited, line, more, section
 from core.show.pages.signs import TYPE_WORDS, result_sign, state_sign
 
