@@ -24,7 +24,7 @@ from core.cli.demo.sample import copy_sample
 from tests.e2e import play_claude, play_frankbria, play_open_ralph, play_snarktank
 from tests.fence_token import fix_fence_token
 from tests.tui.user import NOW, User, make_app
-from tui.screens.dialogs import make_portable
+from tui.screens.base_screen import make_portable
 
 FOLDER: Final = Path(__file__).parents[1] / "docs/images"
 

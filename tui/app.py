@@ -453,8 +453,8 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         """Remove what says that the files are still being checked."""
         self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
-            from tui.screens.base_screen import BaseScreen
-            from tui.screens.help import Help, topic_of
+            from tui.screens.dialogs import Help
+            from tui.screens.help import topic_of
 
             below, screen = self.screen_stack[-2:]
             if isinstance(screen, Help) and isinstance(below, BaseScreen):

@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from textual import on
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -32,14 +32,16 @@ from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.document import labelled
 from tui.screens.replay import ReplayScreen
+from tui.screens.services import Services
 from tui.screens.text_hits import failure_note, hit_content, index_note, record_of
 
 if TYPE_CHECKING:
+    from textual.theme import Theme
+
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision
     from core.records.patterns import Pattern
     from core.sources.patterns import ArchivedPattern
-    from tui.app import RalphdeckApp
 
 
 MAX_OF_A_KIND: Final = 8
@@ -192,14 +194,24 @@ class Palette(CommandPalette):
                 await worker.wait()
 
 
+class PaletteServices(Services, Protocol):
+    """The part of the app that the palette uses: `themes` by name, with labels, and the last built index as `jumps`."""
+
+    themes: Mapping[str, tuple[str, Theme]]
+    jumps: PaletteIndex | None
+
+    def use_theme(self, name: str) -> None: ...
+    def open_view(self, view: SavedView) -> None: ...
+
+
 class PaletteCommands(Provider):
     """Commands of the palette: actions, saved views, themes, and records."""
 
     _jumps: PaletteIndex | None = None
 
     @property
-    def _services(self) -> RalphdeckApp:
-        return cast("RalphdeckApp", self.app)
+    def _services(self) -> PaletteServices:
+        return cast("PaletteServices", self.app)
 
     def _commands(self) -> list[tuple[str, Callable[[], Any]]]:
         """Return text and callback of actions, saved views and themes."""

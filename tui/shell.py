@@ -376,10 +376,8 @@ class Shell(HookedApp, inherit_bindings=False):
     # Actions of every screen
 
     def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
-        from tui.screens.dialogs import export_picture
-
         if screen := self._front():
-            export_picture(screen)
+            screen.export_picture()
 
     def action_views(self) -> None:
         from tui.screens.view_list import ViewList
@@ -396,7 +394,8 @@ class Shell(HookedApp, inherit_bindings=False):
     action_palette = action_command_palette
 
     def action_help(self) -> None:
-        from tui.screens.help import Help, topic_of
+        from tui.screens.dialogs import Help
+        from tui.screens.help import topic_of
 
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))

@@ -40,8 +40,7 @@ from tui.kit.actions import PLACES, actions_of
 from tui.kit.bars import KeyLine, TopBar
 from tui.kit.glyphs import ASCII
 from tui.screens import frame, review
-from tui.screens.dialogs import AskLine, Confirm
-from tui.screens.help import Help
+from tui.screens.dialogs import AskLine, Confirm, Help
 
 ESTABLISHED = "pat-error-unique-violation-007"
 

@@ -26,6 +26,7 @@ from tui.engine import PAINT_SECONDS
 from tui.kit.actions import PLACES
 from tui.kit.record_table import RecordTable
 from tui.kit.user_state import UserState
+from tui.palette import PaletteServices
 from tui.screens.base_screen import SEEN_SCREENS, BaseScreen, load_tables
 
 TREES = Path(__file__).parents[1] / "trees"
@@ -86,6 +87,7 @@ class User:
 
     def __init__(self, app: RalphdeckApp, pilot: Pilot[Any]) -> None:
         self.app = app
+        self.services: PaletteServices = app  # mypy checks that the app has all that screens and the palette use
         self.pilot = pilot
 
     @property

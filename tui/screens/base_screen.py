@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial, partialmethod
 from inspect import getattr_static
 from pathlib import Path
@@ -17,7 +18,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
+from core.base.errors import BadInput, RalphdeckError
 from core.base.text import capitalized, visible_line
+from core.files.atomic_write import export_file, file_exists, write_file
 from core.records.snapshot import UNCHECKED, Delta
 from core.show.pages.markdown import record_markdown
 from core.show.table import Column
@@ -36,10 +39,10 @@ if TYPE_CHECKING:
 
     from core.index.project_state import ProjectState
     from core.records.decisions import Decision
-    from tui.app import RalphdeckApp
     from tui.kit.actions import Action
     from tui.kit.glyphs import Glyphs
     from tui.kit.saved_views import FollowedLink
+    from tui.screens.services import Services
 
 MOVES: Final = frozenset({"down", "up", "first", "last", "page_down", "page_up", "half_down", "half_up"})
 NOT_LISTED: Final = frozenset({"back", "more", "grow", "shrink", "undo", "previous_tab"})
@@ -49,6 +52,7 @@ SEEN_SCREENS: Final = "seen-screens"  # user state: the screens that were opened
 _ALL_ROWS: Final = 10**9  # exceeds the number of rows of any list
 STEPS: Final = 20  # presses of a key that a pane would need to fill the screen
 FEWEST_CELLS: Final = {"vertical": 4, "horizontal": 20}  # lines or columns of the smallest pane, by layout
+_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that a browser would load from another host
 _Answer = TypeVar("_Answer")
 _Result = TypeVar("_Result")
 
@@ -187,9 +191,9 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # The frame
 
     @property
-    def services(self) -> RalphdeckApp:
-        """The app, with its type."""
-        return cast("RalphdeckApp", self.app)
+    def services(self) -> Services:
+        """The app, as screens see it."""
+        return cast("Services", self.app)
 
     @property
     def view(self) -> ProjectState:
@@ -536,6 +540,60 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         panes = [pane for pane in self.query(TextPane) if pane.display and pane.plain.strip()]
         return record_markdown(self.subject() or SCREENS[self.place], (), [("", pane.plain) for pane in panes])
 
+    # Exports to a file that the user names; overwriting needs confirmation
+
+    def export(self, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
+        """Ask for a file name (default `name`), then write the result of `make` in a worker.
+
+        `make` gets the suffix, one of `suffixes`. `what` names the exported content in the dialog.
+        """
+        from tui.screens.dialogs import AskLine, Confirm
+
+        def named(answer: str) -> None:
+            if not answer:
+                return
+            try:
+                file = export_file(answer, self.services.project.project, suffixes)
+            except BadInput as error:
+                self.services.say(str(error), severity="warning")
+                return
+            if file_exists(file):
+                title, detail = f"Overwrite {visible_line(file.name, 80)}?", visible_line(str(file), 300)
+                dialog = Confirm(Content(title), Content(detail), verb="overwrite")
+                self.ask_user(dialog, lambda yes: self._write_export(file, make) if yes else None)
+            else:
+                self._write_export(file, make)
+
+        formats = ", ".join(suffixes)
+        detail = Content(f"File name, or a path; relative to the current folder. Formats: {formats}.")
+        self.ask_user(AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name), named)
+
+    def export_picture(self) -> None:
+        """Export this screen as SVG."""
+        place = SCREENS[self.place]
+        picture = make_portable(self.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
+        data = picture.encode("utf-8", "replace")
+        name = f"ralphdeck-{place.lower().replace(' ', '-')}-{self.services.now():%Y-%m-%d}.svg"
+        self.export(f"a picture of {place}", name, (".svg",), lambda _suffix: data)
+
+    def _write_export(self, file: Path, make: Callable[[str], bytes]) -> None:
+        app, say = self.app, self.services.say
+
+        def work() -> None:
+            try:
+                write_file(file, make(file.suffix.lower()))
+            except RalphdeckError as error:
+                app.call_from_thread(say, str(error), severity="error")
+            else:
+                app.call_from_thread(say, f"Wrote {file}")
+
+        app.run_worker(work, thread=True, group="export")
+
+
+def make_portable(svg: str) -> str:
+    """Remove fonts of other hosts from a screenshot, and keep leading spaces in every viewer."""
+    return _FONT_FACES.sub("", svg).replace("<svg ", '<svg xml:space="preserve" ', 1)
+
 
 # Sizes of the panes of a screen, which lie beside or above one another
 
@@ -585,4 +643,4 @@ class OpeningScreen(Screen[None], inherit_bindings=False):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self.query_one(TopBar).show(*cast("RalphdeckApp", self.app).top_items(self._place))
+        self.query_one(TopBar).show(*cast("Services", self.app).top_items(self._place))

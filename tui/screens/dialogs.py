@@ -1,10 +1,9 @@
-"""Dialogs that ask one question. Escape always cancels, and F1 lists the keys."""
+"""Dialogs that ask one question, and the help. Escape always cancels, and F1 lists the keys."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from textual import on
@@ -14,21 +13,18 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList, Static, TextArea
 
-from core.base.errors import BadInput, RalphdeckError
 from core.base.text import visible, visible_line
-from core.files.atomic_write import export_file, file_exists, write_file
 from core.index.project_state import ProjectState
-from tui.kit.actions import SCREENS, key_name
+from tui.kit.actions import key_name
 from tui.kit.bars import Item, ItemLine, KeyLine
 from tui.kit.text_pane import TextPane
 from tui.kit.textual_private import bindings_of_screen
-from tui.screens.help import Help, HelpLine, Section, Topic
+from tui.screens.document import hanging, heading
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from tui.app import RalphdeckApp
-    from tui.screens.base_screen import BaseScreen
+    from tui.screens.services import Services
 
 
 FRAME_LINES: Final = 8  # lines of a dialog around its text: border, padding, title, keys
@@ -59,9 +55,9 @@ class Dialog(ModalScreen[ScreenResultType]):
         self.verb = verb
 
     @property
-    def services(self) -> RalphdeckApp:
-        """The app, with its type."""
-        return cast("RalphdeckApp", self.app)
+    def services(self) -> Services:
+        """The app, as dialogs see it."""
+        return cast("Services", self.app)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes=f"dialog {self.STYLE}"):
@@ -312,61 +308,151 @@ class FindingsDialog(LongTextDialog[None]):
         super().__init__(Content("File problems"), paragraphs)
 
 
-# Exports to a file that the user names; overwriting needs confirmation
+# The help of a screen or a dialog: its purpose, its columns, then its keys, with a search
 
 
-_FONT_FACES: Final = re.compile(r"@font-face\s*\{[^}]*\}\s*")  # font faces that a browser would load from another host
+LONGEST: Final = 60  # characters of a search
+KEY_CELLS: Final = 10
+LOW_LINES: Final = 14  # fewest lines of a terminal that leave some for a border and a title
+NAME_CELLS: Final = 14
+COLUMN_CELLS: Final = 14
+GAP: Final = 2  # Cells before the keys.
 
 
-def export(screen: BaseScreen, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
-    """Ask for a file name (default `name`), then write the result of `make` in a worker.
+@dataclass(frozen=True, slots=True)
+class HelpLine:
+    """Help for `keys`; `name` is the action in the keymap file, if any.
 
-    `make` gets the suffix, one of `suffixes`. `what` names the exported content in the dialog.
+    `now` describes the effect on the selected record, `against` why the action is disabled; both may be untrusted.
     """
 
-    def named(answer: str) -> None:
-        if not answer:
-            return
-        try:
-            file = export_file(answer, screen.services.project.project, suffixes)
-        except BadInput as error:
-            screen.services.say(str(error), severity="warning")
-            return
-        if file_exists(file):
-            title, detail = f"Overwrite {visible_line(file.name, 80)}?", visible_line(str(file), 300)
-            dialog = Confirm(Content(title), Content(detail), verb="overwrite")
-            screen.ask_user(dialog, lambda yes: _write(screen, file, make) if yes else None)
+    keys: str
+    name: str
+    text: str
+    now: str = ""
+    against: str = ""
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether the line contains all `words`, which are in lower case."""
+        text = f"{self.keys}\n{self.name}\n{self.text}\n{self.now}\n{self.against}".lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    title: str
+    lines: tuple[HelpLine, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """The content of the help at one moment."""
+
+    title: str
+    about: str
+    sections: tuple[Section, ...]
+    columns: tuple[tuple[str, str], ...] = ()  # titles of the columns and what they show
+    team: tuple[tuple[str, str], ...] = ()  # labels and displayable texts
+
+
+def help_lines(topic: Topic, search: str, width: int) -> list[Content]:
+    """Return the lines that contain all words of `search`, matching keys first."""
+    words = search.lower().split()
+    if not words:
+        lines: list[Content] = []
+        if topic.about:
+            lines += [Content(""), *hanging(Content(" " * GAP), Content(topic.about), width)]
+        for name, rows in (("Columns", topic.columns), ("Team", topic.team)):
+            lines += heading(name) if rows else []
+            for title, about in rows:
+                label = Content.assemble(" " * GAP, (f"{title:<{COLUMN_CELLS}} ", "bold"))
+                lines += hanging(label, Content(about), width)
+        for section in topic.sections:
+            if section.lines:
+                title = visible_line(section.title, max(width - len(section.note) - 4, 20))
+                lines += [*heading(title, section.note), *_draw_lines(section.lines, width)]
+        return lines[1:]
+    every = [line for section in topic.sections for line in section.lines]
+    exact = [line for line in every if search.strip() in line.keys.split()]
+    found = [*exact, *(line for line in every if line not in exact and line.fits(words))]
+    if not found:
+        return [Content.styled(f"No help contains {visible_line(search, 60)!r}", "$quiet")]
+    return _draw_lines(found, width)
+
+
+def _draw_lines(found: Sequence[HelpLine], width: int) -> list[Content]:
+    lines: list[Content] = []
+    for line in found:
+        key_style, style = ("$quiet", "$quiet") if line.against else ("$accent bold", "")
+        name = (f"{line.name:<{NAME_CELLS}} ", "$quiet")
+        label = Content.assemble(" " * GAP, (f"{line.keys:<{KEY_CELLS}} ", key_style), name)
+        lines += hanging(label, Content.styled(line.text, style), width)
+        below = Content(" " * label.cell_length)
+        if line.against:
+            lines += hanging(below, Content.styled(f"not now: {visible_line(line.against, 300)}", "$warning"), width)
+        elif line.now:
+            lines += hanging(below, Content.styled(f"now: {visible_line(line.now, 200)}", "$secondary"), width)
+    return lines
+
+
+class Help(ModalScreen[None]):
+    """Lists all keys of one screen, filtered by the typed text."""
+
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW_LINES, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close_or_clear", "close"),
+        Binding("f1,question_mark", "close", "close", priority=True),
+        Binding("down", "move(1)", "down", show=False, priority=True),
+        Binding("up", "move(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "page(1)", "page down", show=False, priority=True),
+        Binding("pageup", "page(-1)", "page up", show=False, priority=True),
+    ]
+
+    def __init__(self, topic: Topic) -> None:
+        super().__init__()
+        self._topic = topic
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog dialog--tall help"):
+            yield Static(Content(f"Help on {self._topic.title}"), classes="dialog--title")
+            yield Input(placeholder="Search for a key or a word", max_length=LONGEST)
+            yield TextPane()
+            keys = Content.from_markup(
+                "[$accent b]↑ ↓ pgdn[/] scroll  [$accent b]esc[/] close   "
+                'change keys in keymap.toml: [b]name = "key"[/]'
+            )
+            yield Static(keys, classes="dialog--keys")
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def show_topic(self, topic: Topic) -> None:
+        """Show newer help on the same screen."""
+        self._topic = topic
+        self._show()
+
+    @on(TextPane.Widened)
+    @on(Input.Changed)
+    def _show(self) -> None:
+        pane = self.query_one(TextPane)
+        search = self.query_one(Input).value
+        pane.show(help_lines(self._topic, search, pane.scrollable_content_region.width))
+
+    def action_move(self, rows: int) -> None:
+        self.query_one(TextPane).move(rows)
+
+    def action_page(self, pages: int) -> None:
+        pane = self.query_one(TextPane)
+        pane.move(pages * pane.page)
+
+    def action_close_or_clear(self) -> None:
+        """Clear the search, or close the dialog if the search is empty."""
+        search = self.query_one(Input)
+        if search.value:
+            search.value = ""
         else:
-            _write(screen, file, make)
+            self.dismiss(None)
 
-    formats = ", ".join(suffixes)
-    detail = Content(f"File name, or a path; relative to the current folder. Formats: {formats}.")
-    screen.ask_user(AskLine(Content(f"Export {what}"), detail, verb="export", required=False, value=name), named)
-
-
-def make_portable(svg: str) -> str:
-    """Remove fonts of other hosts from a screenshot, and keep leading spaces in every viewer."""
-    return _FONT_FACES.sub("", svg).replace("<svg ", '<svg xml:space="preserve" ', 1)
-
-
-def export_picture(screen: BaseScreen) -> None:
-    """Export the current screen as SVG."""
-    place = SCREENS[screen.place]
-    picture = make_portable(screen.app.export_screenshot(title=visible_line(f"ralphdeck: {place}", 80)))
-    data = picture.encode("utf-8", "replace")
-    name = f"ralphdeck-{place.lower().replace(' ', '-')}-{screen.services.now():%Y-%m-%d}.svg"
-    export(screen, f"a picture of {place}", name, (".svg",), lambda _suffix: data)
-
-
-def _write(screen: BaseScreen, file: Path, make: Callable[[str], bytes]) -> None:
-    app, say = screen.app, screen.services.say
-
-    def work() -> None:
-        try:
-            write_file(file, make(file.suffix.lower()))
-        except RalphdeckError as error:
-            app.call_from_thread(say, str(error), severity="error")
-        else:
-            app.call_from_thread(say, f"Wrote {file}")
-
-    app.run_worker(work, thread=True, group="export")
+    def action_close(self) -> None:
+        self.dismiss(None)

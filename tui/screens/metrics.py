@@ -45,7 +45,6 @@ from tui.kit.drawing import Drawing
 from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
 from tui.kit.record_table import GUTTER, RecordTable, fit_columns
 from tui.screens.base_screen import BaseScreen
-from tui.screens.dialogs import export
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -623,7 +622,7 @@ class MetricsScreen(BaseScreen):
         found, project = self._found, self.services.project.project.project.name
         if found is not None:
             name = f"ralphdeck-metrics-{found.now:%Y-%m-%d}.md"
-            export(self, "the metrics", name, tuple(FORMATS), lambda suffix: export_metrics(found, suffix, project))
+            self.export("the metrics", name, tuple(FORMATS), lambda suffix: export_metrics(found, suffix, project))
 
     def subject(self) -> str:
         return self.figure.title if self.figure is not None else ""

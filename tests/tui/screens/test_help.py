@@ -18,8 +18,7 @@ from tui.kit.actions import PLACES
 from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.text_pane import TextPane
 from tui.screens.base_screen import SEEN_SCREENS, load_tables
-from tui.screens.dialogs import AskLine, PreviewDialog
-from tui.screens.help import Help
+from tui.screens.dialogs import AskLine, Help, PreviewDialog
 from tui.screens.log import LogScreen
 from tui.screens.previews import BulkDialog, draw_progress, name_patterns, preview
 

@@ -15,7 +15,7 @@ from tui.kit.drawing import Drawing
 from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.text_pane import TextPane
 from tui.screens import replay as screen
-from tui.screens.help import Help
+from tui.screens.dialogs import Help
 from tui.screens.replay import ReplayScreen, Track, cell, position_at, timeline
 
 ENDED, RUNNING = "task-001", "task-002"

@@ -25,7 +25,7 @@ from tui.kit.glyphs import ASCII, DRAWN
 from tui.kit.user_state import UserState
 from tui.kit.value_field import ValueField
 from tui.screens.compare import CompareScreen
-from tui.screens.help import Help
+from tui.screens.dialogs import Help
 from tui.screens.history_query import count_lines
 from tui.screens.knobs import KNOBS as CONTEXT_KNOBS
 from tui.screens.patterns import PatternsScreen
