@@ -552,47 +552,47 @@ def test_role_names_are_not_persons() -> None:
     assert not is_role("")
 
 
+LONG_UNITS = [
+    "a",
+    "_",
+    "PASS",
+    "@",
+    "a.",
+    "/a",
+    "a_",
+    "\\",
+    "x:\\",
+    "://:",
+    "://a",
+    "--a",
+    "&sig=",
+    "token=",
+    'password="',
+    'password=\\"',
+    'password=\\"\n',
+    "--password ",
+    "mysql ",
+    "curl -u ",
+    "curl -u a:",
+    "cookie: a=",
+    "cookie: a=b;",
+    "<a",
+    "<password ",
+    "<token>a ",
+    "CREATE USER a ",
+    "IDENTIFIED WITH a ",
+    "authorization: token ",
+    "-----BEGIN PRIVATE KEY-----",
+]
+
+
 @pytest.mark.parametrize("start", ["", "password="])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "_",
-        "PASS",
-        "@",
-        "a.",
-        "/a",
-        "a_",
-        "\\",
-        "x:\\",
-        "://:",
-        "://a",
-        "--a",
-        "&sig=",
-        "token=",
-        'password="',
-        'password=\\"',
-        'password=\\"\n',
-        "--password ",
-        "mysql ",
-        "curl -u ",
-        "curl -u a:",
-        "cookie: a=",
-        "cookie: a=b;",
-        "<a",
-        "<password ",
-        "<token>a ",
-        "CREATE USER a ",
-        "IDENTIFIED WITH a ",
-        "authorization: token ",
-        "-----BEGIN PRIVATE KEY-----",
-    ],
-)
-def test_long_texts_take_linear_time(unit: str, start: str) -> None:
-    text = start + unit * (20_000 // len(unit))
-    began = time.process_time()
-    Masker(["alice"]).mask(text)
-    assert time.process_time() - began < 1
+def test_long_texts_take_linear_time(start: str) -> None:
+    for unit in LONG_UNITS:
+        text = start + unit * (20_000 // len(unit))
+        began = time.process_time()
+        Masker(["alice"]).mask(text)
+        assert time.process_time() - began < 1, unit
 
 
 _PLANTED = st.sampled_from([*(TEXTS[name].format(value) for name, value in SECRETS.items()), *PRIVATE])
