@@ -69,7 +69,8 @@ def rewrite(
     and swapped in. If another program replaced the file at the last moment, the swap returns its version, which is
     merged in. Then the file is read again: if a slower writer, who had read the old version, put it back, the change is
     applied again. A file that cannot be parsed is probably half written; it is read again after each of
-    `retry_seconds`. Unless it `is_checked`, a slower writer may undo the change.
+    `retry_seconds`, unless it has been unchanged for longer than that: then it is damaged. Unless it `is_checked`, a
+    slower writer may undo the change.
 
     Raises Conflict if the file could not be parsed or other programs kept changing it, Unwritable if disk or
     permissions prevent writing. The file is then unchanged.
@@ -110,7 +111,8 @@ def _rewrite(
             wanted = whole if whole is not None and whole == written else change(whole)
         except BadJson:
             pause = next(pauses, None)
-            if pause is None:
+            is_damaged = present is not None and time.time() - path.stat().st_ctime > sum(retry_seconds)
+            if pause is None or is_damaged:
                 raise
             time.sleep(pause)
             continue

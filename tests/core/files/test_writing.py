@@ -378,6 +378,14 @@ def test_a_broken_file_is_not_changed(path: Path, torn: bytes) -> None:
     assert path.read_bytes() == torn
 
 
+def test_a_file_that_was_damaged_earlier_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"{")
+    monkeypatch.setattr(time, "time", lambda: path.stat().st_ctime + sum(PAUSES) + 0.001)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: pytest.fail("waits"))
+    with pytest.raises(Conflict, match="cannot be parsed"):
+        rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
+
+
 def test_rewriting_gives_up_against_busy_writers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(10**9))
     monkeypatch.setattr(core.files.atomic_write, "_TIMEOUT_SECONDS", 0.2)
