@@ -148,6 +148,15 @@ class AppendLog:
             if created:
                 sync_folder(self.path.parent)
 
+    def remove_last(self, lines: Sequence[bytes]) -> None:
+        """Remove `lines` (without line ends) that end the file; raises Unwritable on failure."""
+        data = b"".join(line + b"\n" for line in lines)
+        with self._open_locked(0) as handle:
+            start = os.fstat(handle).st_size - len(data)
+            if os.pread(handle, len(data), max(start, 0)) == data:
+                os.ftruncate(handle, start)
+                os.fsync(handle)
+
     def repair(self) -> None:
         """Move an incomplete end to a side file; raises Unwritable on failure."""
         if not self.path.exists():

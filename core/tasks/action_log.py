@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from core.base.errors import BadInput, Unwritable
+from core.base.errors import BadInput, Conflict, Unwritable
 from core.base.regexes import lazy_regex
 from core.files.append_log import AppendLog
 from core.files.file_access import open_regular
@@ -46,23 +47,32 @@ _MAX_LENGTH_DIFFERENCE: Final = 16  # bytes by which a logged line may be longer
 _SHAPES: Final[Shapes] = {("execution",): dict, ("execution", "quality_history"): list}  # types in `attempt.json`
 
 
+@contextmanager
 def append_actions(
     path: Path, records: Sequence[Mapping[str, Any]], explicit: Sequence[Set[str]], known: int
-) -> tuple[int, int]:
+) -> Iterator[tuple[int, int]]:
     """Append actions to a log; do nothing if the call repeats the last one.
+
+    The block writes what belongs to them; if it cannot, they are removed, so that the call can be repeated.
 
     It does if at least one action has a timestamp and the log ends with the same actions. `explicit` contains the names
     of the fields that the caller set in each action; fields with default values are not compared. `known` is the
-    recorded number of actions. Returns the number of added actions and of all actions. Only a repeated call counts the
+    recorded number of actions. Yields the number of added actions and of all actions. Only a repeated call counts the
     lines of the log, since the first call may have been killed before it recorded their number.
     """
-    if not records:
-        return 0, known
     lines = [msgspec.json.encode(record) for record in records]
+    log = AppendLog(path)
     if any("timestamp" in fields for fields in explicit) and _ends_with(path, lines, explicit):
-        return 0, AppendLog(path).read()[0].count(b"\n")
-    AppendLog(path).append(lines)
-    return len(lines), known + len(lines)
+        yield 0, log.read()[0].count(b"\n")
+        return
+    if lines:
+        log.append(lines)
+    try:
+        yield len(lines), known + len(lines)
+    except (Conflict, Unwritable):
+        if lines:
+            log.remove_last(lines)
+        raise
 
 
 def _ends_with(path: Path, lines: Sequence[bytes], explicit: Sequence[Set[str]]) -> bool:

@@ -243,13 +243,13 @@ class Episodes:
             for name, data in (results or {}).items():
                 store_file(self._project, place.results(latest) / safe_component(name), data, drafts=place.path)
             given = [{name for name, value in action.items() if value not in (None, "")} for action in actions]
-            added, total = action_log.append_actions(place.actions, lines, given, known)
             newest = max((latest, *iterations, known_iterations))
             is_repeated = newest == known_iterations
-            action_log.update_metrics(folder, place, total, newest, qualities, is_repeated=is_repeated)
-            if new_milestones:
-                started = record.get("started")
-                record_milestones(folder, place.number, started if isinstance(started, str) else None, new_milestones)
+            with action_log.append_actions(place.actions, lines, given, known) as (added, total):
+                if new_milestones:
+                    started = normalize.text(record.get("started"))
+                    record_milestones(folder, place.number, started, new_milestones)
+                action_log.update_metrics(folder, place, total, newest, qualities, is_repeated=is_repeated)
             return LogResult(place.number, total, added)
 
     def complete_attempt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import multiprocessing
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.errors import BadInput, Conflict, RalphdeckError, Refused
+from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, Unwritable
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.files.file_reader import MAX_BYTES
@@ -368,6 +369,24 @@ def test_actions_cut_off_by_a_kill_are_logged_once_on_repetition(
     assert [json.loads(line)["params"]["command"] for line in log.read_text().splitlines()] == [
         "ls", "make 0", "make 1", "make 2"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("refused", [b"actions_performed", b"milestones"])
+def test_call_on_a_full_disk_logs_nothing_and_can_be_repeated(memory: Episodes, tmp_path: Path, refused: bytes) -> None:
+    task_id = start_first_attempt(memory)
+    before = memory.log_action(task_id, bash_action("ls", True))
+
+    def full(handle: int, data: bytes) -> int:
+        if refused in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(handle, data)
+
+    write = os.write
+    with mock.patch("os.write", full), pytest.raises(Unwritable):
+        memory.log_actions(task_id, [bash_action("make", True)], milestones=[{"event": "built"}])
+    logged = memory.log_actions(task_id, [bash_action("make", True)], milestones=[{"event": "built"}])
+    assert logged.actions == before.actions + 1
+    assert (tmp_path / TASKS / task_id / "attempts/001/actions.jsonl").read_bytes().count(b"make") == 1
 
 
 def test_cut_off_batch_is_dropped_at_the_end_of_the_attempt(memory: Episodes, tmp_path: Path) -> None:
