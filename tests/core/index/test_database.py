@@ -62,11 +62,8 @@ def test_a_record_with_a_huge_integer_is_returned() -> None:
     assert Decoder(Decision)(encode(decision)) == decision
 
 
-def test_only_the_user_may_read_the_index(database: Database) -> None:
+def test_each_project_has_its_own_index_that_only_the_user_may_read(database: Database, tmp_path: Path) -> None:
     assert {file.stat().st_mode & 0o077 for file in database.file.parent.iterdir()} == {0}
-
-
-def test_each_project_has_its_own_index(database: Database, tmp_path: Path) -> None:
     with closing(Database.open(tmp_path / "other")) as other:
         assert other.file != database.file
 
@@ -89,23 +86,22 @@ def test_a_view_stays_the_same_while_the_index_is_written(database: Database) ->
         assert get_meta(view, "name") == b"after"
 
 
-def test_two_processes_write_one_after_the_other(database: Database, tmp_path: Path) -> None:
-    with closing(Database.open(tmp_path / "project")) as other:
-        for number, writer in enumerate((database, other, database)):
-            with writer.transaction() as connection:
-                assert get_meta(connection, "number") == (b"%d" % (number - 1) if number else None)
-                set_meta(connection, "number", b"%d" % number)
-
-
-def test_a_long_log_is_emptied_when_the_index_is_opened(database: Database, tmp_path: Path) -> None:
+def test_a_long_log_is_emptied_when_the_index_is_opened_unless_a_view_reads_it(
+    database: Database, tmp_path: Path
+) -> None:
     log = database.file.with_name(f"{database.file.name}-wal")
-    with closing(database.read()), database.transaction() as connection:
+    with database.transaction() as connection:
         set_meta(connection, "name", bytes(2 << 20))
-        set_meta(connection, "other", b"value")
+    with closing(database.read()) as view:
+        with database.transaction() as connection:
+            set_meta(connection, "name", b"new")
+        with closing(Database.open(tmp_path / "project")) as other:
+            assert get_meta(other.writer, "name") == b"new"
+        assert get_meta(view, "name") == bytes(2 << 20)
     assert log.stat().st_size > 1 << 20
     with closing(Database.open(tmp_path / "project")) as other:
         assert log.stat().st_size == 0
-        assert get_meta(other.writer, "other") == b"value"
+        assert get_meta(other.writer, "name") == b"new"
 
 
 def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,17 +117,6 @@ def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monke
             assert not left.exists()
             assert new.exists()
             assert used.file.exists()
-
-
-def test_a_long_log_that_a_view_reads_does_not_delay_the_next_process(database: Database, tmp_path: Path) -> None:
-    with database.transaction() as connection:
-        set_meta(connection, "name", bytes(2 << 20))
-    with closing(database.read()) as view:
-        with database.transaction() as connection:
-            set_meta(connection, "name", b"new")
-        with closing(Database.open(tmp_path / "project")) as other:
-            assert get_meta(other.writer, "name") == b"new"
-        assert get_meta(view, "name") == bytes(2 << 20)
 
 
 FEW, MANY = 3, 300
@@ -152,16 +137,12 @@ def look_up(connection: sqlite3.Connection, order: str = "") -> LookUp:
 
 
 @pytest.mark.parametrize("count", [FEW, MANY])
-def test_a_value_is_found_by_its_key_however_many_are_asked_for(connection: sqlite3.Connection, count: int) -> None:
+def test_a_value_is_found_by_its_key_and_what_was_added_or_removed_counts(
+    connection: sqlite3.Connection, count: int
+) -> None:
     values = look_up(connection)
     assert [values.get(f"n{number}") for number in range(count)] == [*range(count)]
     assert values.get("nothing") is None and values.get("other") is None, "of another kind"
-
-
-@pytest.mark.parametrize("count", [FEW, MANY])
-def test_what_was_added_or_removed_counts_before_and_after_all_is_read(
-    connection: sqlite3.Connection, count: int
-) -> None:
     values = look_up(connection)
     values.add("n1", None)
     values.add("n2", -2)
@@ -351,20 +332,16 @@ class TestDamage:
         assert is_right(project, open_index(project).load())
         assert database_module.read_existing(project.project) is not None
 
-    def test_pages_that_are_lost_while_the_index_is_open_are_made_again(self, project: ProjectPaths) -> None:
+    @pytest.mark.parametrize("is_cut_off", [False, True])
+    def test_pages_that_are_lost_while_the_index_is_open_are_made_again(
+        self, project: ProjectPaths, *, is_cut_off: bool
+    ) -> None:
         whole = build(project)
         index = open_index(project)
         index.load()
-        with file_of(project).open("r+b") as file:
-            file.seek(PAGE)
-            file.write(bytes(len(whole) - PAGE))
-        assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
-
-    def test_an_index_that_is_cut_off_while_it_is_open_is_made_again(self, project: ProjectPaths) -> None:
-        build(project)
-        index = open_index(project)
-        index.load()
         os.truncate(file_of(project), PAGE)
+        if not is_cut_off:
+            os.truncate(file_of(project), len(whole))
         assert is_right(project, index.refresh([write_state(project.project, "failed")])[0])
 
     def test_a_record_found_damaged_by_what_reads_an_update_is_made_again(self, project: ProjectPaths) -> None:
@@ -377,12 +354,6 @@ class TestDamage:
         assert view.snapshot.loops[LOOP].status is LoopStatus.FAILED
         assert is_right(project, view.snapshot)
 
-    def test_the_numbers_of_views_go_on_in_an_index_that_is_made_again(self, project: ProjectPaths) -> None:
-        index = open_index(project)
-        before = index.load().number
-        file_of(project).unlink()
-        assert index.refresh([write_state(project.project, "failed")])[0].number > before
-
 
 class TestOtherProcesses:
     def test_an_index_that_is_deleted_while_it_is_open_is_made_again(self, project: ProjectPaths) -> None:
@@ -391,9 +362,12 @@ class TestOtherProcesses:
         file_of(project).unlink()
         assert before.loops[LOOP].status is LoopStatus.COMPLETED, "open views still work"
         after, delta = index.refresh([write_state(project.project, "failed")])
-        assert LOOP in delta.loops and delta.findings
+        assert LOOP in delta.loops and delta.findings and after.number > before.number
         assert is_right(project, after)
         assert file_of(project).exists(), "for the next run"
+        index.replace_adapted(AdapterRecords(loops=(Loop(id="codex:1", runner="codex"),)))
+        file_of(project).unlink()
+        assert "codex:1" in index.refresh([write_state(project.project, "completed")])[0].loops
 
     def test_an_index_that_another_process_replaces_is_used_from_then_on(self, project: ProjectPaths) -> None:
         index, other = open_index(project), open_index(project)
@@ -404,13 +378,6 @@ class TestOtherProcesses:
         assert is_right(project, index.refresh([changed])[0])
         assert is_right(project, other.refresh([changed])[0])
         assert index.snapshot.number == other.snapshot.number
-
-    def test_loops_of_other_runners_are_kept_when_the_index_is_made_again(self, project: ProjectPaths) -> None:
-        index = open_index(project)
-        index.load()
-        index.replace_adapted(AdapterRecords(loops=(Loop(id="codex:1", runner="codex"),)))
-        file_of(project).unlink()
-        assert "codex:1" in index.refresh([write_state(project.project, "failed")])[0].loops
 
     def test_an_index_of_another_version_is_replaced(
         self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
@@ -449,14 +416,14 @@ class TestOtherProcesses:
         for number in range(40):
             write_state(project.project, "failed", f"ralph-b-{number:08x}")
         command = [sys.executable, "-c", LIST_LOOPS, str(project.project)]
-        made = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(3)]
+        made = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
         printed = {process.communicate()[0] for process in made}
         assert len(printed) == 1 and b"ralph-b-00000027" in printed.pop()
         assert is_right(project, open_index(project).load())
 
 
 class TestUnusableFolders:
-    @pytest.mark.parametrize("occupy", [Path.mkdir, os.mkfifo, lambda file: (file.parent.rmdir(), file.parent.touch())])
+    @pytest.mark.parametrize("occupy", [Path.mkdir, lambda file: (file.parent.rmdir(), file.parent.touch())])
     def test_an_index_that_cannot_be_in_the_cache_is_temporary(
         self,
         project: ProjectPaths,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -141,7 +141,7 @@ class TestStateOfLoops:
         joined = JoinedFiles()
         joined.store(files_of(internal_facts("a", lastUpdate="2030-01-01T00:00:00Z")))
         assert [finding.code for finding in joined.findings] == ["future-time"]
-        assert loops_of(joined)["a"].last_activity != "2030-01-01T00:00:00Z"
+        assert loops_of(joined)["a"].last_activity != datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class TestIdentityOfLoops:
@@ -152,8 +152,6 @@ class TestIdentityOfLoops:
         assert {loop.id: loop.archived for loop in two.values()} == {"a": False, "a@archive": True}
         one = join_facts(internal_facts("a", startTime=iso_ago(hours=3)), archived_facts("a"))
         assert [loop.sources for loop in one.values()] == [("archive", "loops")]
-
-    def test_an_id_in_both_trees_gives_two_loops(self) -> None:
         assert set(join_facts(internal_facts("a"), external_facts("a"))) == {"a", "a@external"}
 
     def test_a_uuid_may_be_the_id_of_an_internal_loop(self) -> None:
@@ -174,15 +172,13 @@ class TestIdentityOfLoops:
         reused = registry_facts({**entry, "task_summary": "something else"}, root=EXTERNAL_FOLDER)
         assert set(join_facts(launched, reused)) == {"a", "launched"}
 
-    def test_session_state_joins_by_objective_and_start_within_five_seconds(self) -> None:
+    def test_session_state_joins_by_objective_and_the_nearest_start_within_five_seconds(self) -> None:
         for seconds, rows in ((4.9, 1), (5.0, 2)):
             loops = join_facts(
                 external_facts("a"), session_facts(iso_ago(minutes=10, seconds=seconds), currentIteration=3)
             )
             assert len(loops) == rows, seconds
             assert loops["a"].iteration == (3 if rows == 1 else None), seconds
-
-    def test_the_nearer_of_two_starts_joins(self) -> None:
         loops = join_facts(
             external_facts("a", startTime=iso_ago(minutes=10, seconds=3)),
             external_facts("b", startTime=iso_ago(minutes=10, seconds=-1)),
@@ -190,11 +186,9 @@ class TestIdentityOfLoops:
         )
         assert (loops["a"].aliases, loops["b"].aliases) == ((), (LOOP_UUID,))
 
-    def test_session_state_alone_is_a_loop_and_the_launcher_finds_it(self) -> None:
+    def test_session_state_is_a_loop_that_the_launcher_finds_and_a_linked_one_is_its_loop(self) -> None:
         loops = join_facts(session_facts(iso_ago(minutes=10)), launcher_facts(7, iso_ago(minutes=10, seconds=1)))
         assert {id: loop.sources for id, loop in loops.items()} == {LOOP_UUID: ("external-state", "launcher")}
-
-    def test_a_linked_session_state_is_the_same_loop(self) -> None:
         loops = join_facts(external_facts("a"), session_facts(iso_ago(days=1), loopId="a", objective="other words"))
         assert {id: loop.sources for id, loop in loops.items()} == {"a": ("external", "external-state")}
 
@@ -234,12 +228,17 @@ class TestChangesOfLoops:
         assert joined.changed["loops"] == {"a"}
         assert loops_of(joined)["a"].status is LoopStatus.CRASHED
 
-    def test_silence_makes_a_loop_stale(self) -> None:
+    def test_time_alone_makes_loops_stale_and_ends_sessions(self) -> None:
         joined = JoinedFiles()
         joined.store(files_of(internal_facts("a")))
-        joined.now += 21 * MINUTE
+        joined.store({"s": ParsedFile(agent_sessions=(session(),))})
+        joined.replace_adapted([Loop(id="x:1", status=LoopStatus.WAITING, last_activity=joined.now)])
+        assert loops_of(joined)["claude:s1"].status is LoopStatus.PAUSED
+        joined.now += 31 * MINUTE
         joined.store({}, checks_open=True)
-        assert loops_of(joined)["a"].liveness is Liveness.STALE
+        assert joined.changed["loops"] == {"a", "claude:s1", "x:1"}
+        assert [loops_of(joined)[id].liveness for id in ("a", "x:1")] == [Liveness.STALE] * 2
+        assert loops_of(joined)["claude:s1"].status is LoopStatus.COMPLETED
 
     def test_a_change_affects_only_its_own_loop(self) -> None:
         joined, other = JoinedFiles(), {"loop_id": "b", "iteration": 1}
@@ -342,14 +341,6 @@ class TestLoopsOfOtherRunners:
             assert (loop.liveness, loop.badges) == (expected, ("stale",) if expected is Liveness.STALE else ()), minutes
             assert needs_person(loop) is (status is LoopStatus.WAITING and expected is not Liveness.STALE), minutes
 
-    def test_a_wait_becomes_stale_with_time_alone(self) -> None:
-        joined = JoinedFiles()
-        joined.replace_adapted([Loop(id="x:1", status=LoopStatus.WAITING, last_activity=joined.now)])
-        joined.now += 31 * MINUTE
-        joined.store({}, checks_open=True)
-        assert joined.changed["loops"] == {"x:1"}
-        assert loops_of(joined)["x:1"].liveness is Liveness.STALE
-
 
 def task(id: str = "task-001", session: str = "claude:s1", **values: Any) -> Task:
     return Task(id=id, description=f"Do {id}", tags=(SESSION_TAG,), loop_id=session, created_at=SOURCES_NOW, **values)
@@ -428,13 +419,6 @@ class TestSessions:
         assert joined.changed["loops"] == {"claude:s1"}
         joined.store({"task-001": ParsedFile(), "task-001.1": ParsedFile()})
         assert {id: loop is before for id, loop in loops_of(joined).items()} == {"claude:s2": True}
-
-    def test_a_session_ends_with_time_alone(self) -> None:
-        joined = JoinedFiles()
-        assert record(joined, session())["claude:s1"].status is LoopStatus.PAUSED
-        joined.now += 11 * MINUTE
-        joined.store({}, checks_open=True)
-        assert loops_of(joined)["claude:s1"].status is LoopStatus.COMPLETED
 
 
 SHARED, MEMORY = ".aiwg/ralph/shared/patterns/a.json", ".aiwg/ralph/memory/patterns/a.json"

@@ -66,11 +66,15 @@ def test_search_finds_every_kind_of_record_newest_first(paths: ProjectPaths) -> 
     assert (found.task_id, found.pointer, found.at) == ("task-001", "line 3", datetime(2026, 2, 1, 11, 2, tzinfo=UTC))
 
 
-def test_all_words_must_be_in_one_record(paths: ProjectPaths) -> None:
+def test_all_words_must_be_in_one_record_and_a_limit_keeps_the_newest_hits(paths: ProjectPaths) -> None:
     assert places(paths, "oauth bang") == []
+    assert places(paths, "timestamp") == []  # field names are not searched
+    found = search(paths, SearchWords("green"), limit=2)
+    assert [(hit.attempt, hit.action) for hit in found.hits] == [(3, 4), (3, 3)]
+    assert found.total == 13
+    assert search(paths, SearchWords("green"), limit=0).total == 13
     log(paths, {"type": "bash", "output": "alpha"}, {"type": "bash", "output": "beta"})
     assert places(paths, "alpha beta") == []
-    assert places(paths, "timestamp") == []  # field names are not searched
 
 
 def test_search_covers_every_field_of_a_task_and_its_attempts(paths: ProjectPaths) -> None:
@@ -133,16 +137,13 @@ def test_quoted_words_are_a_phrase() -> None:
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
-@pytest.mark.parametrize("query", ["übung", "ÜBUNG", "müßig", "日本", 'say"hi"', "a\\b", "src/x.ts", "🎉", "µs"])
-def test_json_escapes_do_not_hide_a_word(paths: ProjectPaths, query: str, ascii_only: bool) -> None:
+def test_json_escapes_do_not_hide_a_word(paths: ProjectPaths, ascii_only: bool) -> None:
     log(paths, {"type": "bash", "output": 'Übung MÜSSIG 日本語 say"hi" A\\b src/x.ts 🎉 12μs'}, ascii_only=ascii_only)
-    assert places(paths, query) == [("actions", 3, 5)]
-
-
-def test_escaped_letters_are_found(paths: ProjectPaths) -> None:
+    for query in ("übung", "ÜBUNG", "müßig", "日本", 'say"hi"', "a\\b", "src/x.ts", "🎉", "µs"):
+        assert places(paths, query) == [("actions", 3, 5)], query
     with (paths.tasks / "task-001/attempts/003/actions.jsonl").open("ab") as file:
         file.write(b'{"type": "bash", "output": "\\u004eeedle src\\/x.ts"}\n')
-    assert places(paths, "needle src/x.ts") == [("actions", 3, 5)]
+    assert places(paths, "needle src/x.ts") == [("actions", 3, 6)]
 
 
 @given(text=st.text(max_size=30), query=st.text(max_size=8), ascii_only=st.booleans())
@@ -166,13 +167,6 @@ def test_search_filters(paths: ProjectPaths) -> None:
     assert places(paths, "exit 1 bash", since=at, until=at) == [("errors", 2, 3)]
     log(paths, {"type": "bash", "output": "alpha"})
     assert places(paths, "alpha", since=at) == []
-
-
-def test_limit_keeps_the_newest_hits_and_counts_all(paths: ProjectPaths) -> None:
-    found = search(paths, SearchWords("green"), limit=2)
-    assert [(hit.attempt, hit.action) for hit in found.hits] == [(3, 4), (3, 3)]
-    assert found.total == 13
-    assert search(paths, SearchWords("green"), limit=0).total == 13
 
 
 def test_search_in_error_log_and_debug_sessions(paths: ProjectPaths) -> None:
@@ -218,13 +212,10 @@ def test_hostile_files_are_findings(paths: ProjectPaths, tmp_path: Path) -> None
     assert hits(paths, "secret") == []
 
 
-def test_query_must_not_be_empty_or_too_long() -> None:
+def test_query_must_not_be_empty_or_too_long_and_its_snippet_shows_the_match() -> None:
     for query in ("", " \t", "x" * (MAX_QUERY + 1)):
         with pytest.raises(BadInput):
             SearchWords(query)
-
-
-def test_snippet_shows_the_match() -> None:
     words = SearchWords("needle")
     assert words.snippet("a needle\n\nhere", 50) == "a needle · here"
     shown = words.snippet("x" * 500 + " Needle " + "y" * 500, 60)

@@ -38,51 +38,30 @@ def test_different_types_and_empty_texts_are_not_similar() -> None:
     assert not Texts(Snapshot(patterns={pattern.id: pattern for pattern in empty})).similarity.pairs(0.5)
 
 
-def test_nearest_is_best_first_and_never_itself() -> None:
-    patterns = {
-        pattern.id: pattern
-        for pattern in (
-            error(1),
-            error(2, description=f"{FIX} twice"),
-            error(3),
-            error(4, "connection refused by host", "Retry with a delay"),
-        )
-    }
+def test_nearest_is_best_first_and_never_itself_and_a_threshold_is_exceeded_not_reached() -> None:
+    made = error(1), error(2, description=f"{FIX} twice"), error(3), error(4, "connection refused", "Retry later")
+    patterns = {pattern.id: pattern for pattern in made}
     index = Texts(Snapshot(patterns=patterns)).similarity
     found = index.nearest(patterns["pat-error-made-001"], 0.8)
     assert [id for id, _ in found] == ["pat-error-made-003", "pat-error-made-002"]
     assert found[0][1] == 1
     assert index.nearest(error(9, "never seen", "nothing like it", "Other"), 0.8) == ()
-
-
-def test_a_threshold_is_exceeded_not_reached() -> None:
-    index = Texts(Snapshot(patterns={pattern.id: pattern for pattern in (error(1), error(2))})).similarity
     assert not index.pairs(1.0)
     assert len(index.pairs(0.999)) == 1
 
 
-_PRINT_PAIRS = """
-from core.index.texts import Texts
-from core.records.snapshot import Snapshot
-from tests.core.index.test_similarity import error
-texts = ["cachea cacheb cachec cached", *(f"cache{x} cache{x}1 cache{x}2 cache{x}3" for x in "abcd")]
-made = [error(number, text, "", "") for number, text in enumerate(texts)]
-print(Texts(Snapshot(patterns={pattern.id: pattern for pattern in made})).similarity.pairs(0.5))
-"""
+def pairs_of_equal_words() -> object:
+    texts = ["cachea cacheb cachec cached", *(f"cache{x} cache{x}1 cache{x}2 cache{x}3" for x in "abcd")]
+    made = [error(number, text, "", "") for number, text in enumerate(texts)]
+    return Texts(Snapshot(patterns={pattern.id: pattern for pattern in made})).similarity.pairs(0.5)
 
 
 @pytest.mark.slow
 def test_pairs_do_not_depend_on_the_hash_seed() -> None:
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", _PRINT_PAIRS],
-            env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in range(2)
-    }
-    assert len(printed) == 1
+    environment = {**os.environ, "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"}
+    code = f"from {__name__} import pairs_of_equal_words as find; print(find())"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode() == f"{pairs_of_equal_words()}\n"
 
 
 def test_huge_texts_cost_little() -> None:

@@ -337,27 +337,22 @@ def many_tasks() -> Snapshot:
     return Snapshot(patterns=patterns, loops=loops)
 
 
-def test_stored_weights_equal_those_fitted_in_memory_and_are_fitted_once(
+def test_stored_weights_equal_those_fitted_in_memory_and_are_fitted_once_until_a_text_changes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     indexed = Indexed(folder, many_tasks())
     indexed.settle()
     in_memory, stored = indexed.states()
     assert in_memory.word_weights.tasks == 60
-    monkeypatch.setattr("core.retrieval.past_tasks.FitInputs.fit", None)
-    assert stored.word_weights == in_memory.word_weights
-
-
-def test_weights_are_fitted_again_if_a_text_of_a_pattern_changes(folder: Path) -> None:
-    indexed = Indexed(folder, many_tasks())
-    indexed.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr("core.retrieval.past_tasks.FitInputs.fit", None)
+        assert stored.word_weights == in_memory.word_weights
     first, *_ = indexed.snapshot.patterns.values()
     changed = make_pattern(first.id, title=first.title, tags=("service", "repair"), content_hash="another")
     indexed.change(replace(indexed.snapshot, patterns={**indexed.snapshot.patterns, first.id: changed}))
     in_memory, stored = indexed.states()
-    assert (
-        stored.word_weights == in_memory.word_weights == learn_weights(in_memory.past_tasks, indexed.snapshot.patterns)
-    )
+    expected = learn_weights(in_memory.past_tasks, indexed.snapshot.patterns)
+    assert stored.word_weights == in_memory.word_weights == expected
 
 
 def test_views_with_the_same_learnings_and_past_tasks_know_it(folder: Path) -> None:
@@ -373,13 +368,17 @@ def test_views_with_the_same_learnings_and_past_tasks_know_it(folder: Path) -> N
     assert not third.learnings.has_same(second.learnings) and not third.past_tasks.has_same(second.past_tasks)
 
 
-def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequent_words_are_compared_by_stored_hashes_and_before_texts_are_indexed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("cache", "login", "parser", "schema", "retry", "queue", "mail", "price", "route", "lock", "token", "page")
     patterns = {
         id: make_pattern(id, description=" ".join(words[number % 5 : number % 5 + 7]), error_pattern=words[number % 3])
         for number, id in enumerate(f"pat-error-x-{number:03}" for number in range(40))
     }
     indexed = Indexed(folder, Snapshot(patterns=patterns))
+    in_memory, stored = indexed.states()
+    assert stored.similarity.pairs(0.99) == in_memory.similarity.pairs(0.99) != ()
     indexed.change(Snapshot(patterns={id: one for id, one in patterns.items() if id != "pat-error-x-007"}))
     indexed.settle()
     in_memory, stored = indexed.states()
@@ -388,17 +387,6 @@ def test_frequent_words_are_compared_by_stored_hashes(folder: Path, monkeypatch:
     assert stored.similarity.pairs(0.5) == in_memory.similarity.pairs(0.5)
     for pattern in indexed.snapshot.patterns.values():
         assert stored.similarity.nearest(pattern, 0.5) == in_memory.similarity.nearest(pattern, 0.5)
-
-
-def test_similar_patterns_are_found_before_their_texts_are_indexed(folder: Path) -> None:
-    words = ("cache", "login", "parser", "cache", "login")
-    patterns = {
-        id: make_pattern(id, description=f"the {word} fails at night")
-        for id, word in zip((f"pat-error-x-{number}" for number in range(5)), words, strict=True)
-    }
-    in_memory, stored = Indexed(folder, Snapshot(patterns=patterns)).states()
-    assert stored.similarity.pairs(0.99) == in_memory.similarity.pairs(0.99)
-    assert [id for id, _ in stored.similarity.nearest(patterns["pat-error-x-0"], 0.99)] == ["pat-error-x-3"]
 
 
 def test_nothing_takes_the_place_of_what_is_held_out(tmp_path: Path, write_sample: WriteSample) -> None:

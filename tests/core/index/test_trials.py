@@ -105,10 +105,6 @@ def test_a_stopped_experiment_keeps_its_verdicts_and_asks_for_no_further_tasks()
     assert "4 trials" in stopped[2].verdict
 
 
-def test_an_outcome_without_an_assignment_does_not_count() -> None:
-    assert not measure(*EVENTS[1:2]).patterns
-
-
 def test_trials_that_this_user_did_not_sign_are_only_counted_as_such() -> None:
     for key in (TrialKey(), TrialKey(b"of another user")):
         forged = [key.sign(event) for event in EVENTS]
@@ -149,20 +145,13 @@ def test_a_copy_of_a_signed_event_with_one_change_does_not_count() -> None:
             assert (after.patterns, after.success) == (before.patterns, before.success)
 
 
-def test_the_order_of_the_lines_does_not_matter() -> None:
+def test_trials_count_with_their_assignment_until_now_in_any_order_of_the_lines() -> None:
+    assert not measure(*EVENTS[1:2]).patterns, "an outcome without an assignment"
     assert measure(*reversed(EVENTS)) == measure(*EVENTS)
-
-
-def test_trials_later_than_now_do_not_count_yet() -> None:
-    moment = EVENTS[20].at
-    found = measure(*EVENTS, now=moment)
+    found = measure(*EVENTS, now=EVENTS[20].at)
     assert found.trials == 33 and found.not_counted == 0
-
-
-def test_a_code_is_valid_after_the_event_was_written_and_read() -> None:
-    trial = Trial(task="t@x", share=1, minutes=3)
-    signed = KEY.sign(make_event(1, TRIAL_OUTCOME, NOW, trial=trial, text="größe"))
-    assert KEY.is_own(msgspec.json.decode(msgspec.json.encode(signed), type=Event))
+    read = [msgspec.json.decode(msgspec.json.encode(KEY.sign(event)), type=Event) for event in EVENTS[:2]]
+    assert measure_experiment(make_snapshot(*read), NOW).trials == 1, "a code is valid after it was written and read"
 
 
 def test_a_loop_counts_in_task_success_when_it_has_ended() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import process_time
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings, SourcesSettings
@@ -87,23 +88,15 @@ def test_the_diff_removes_a_line_or_a_sentence() -> None:
     assert removal_diff(place("Gone.", line=3, is_whole=False), [file]) == []
 
 
-def test_opposites_are_found_among_many_texts_with_the_same_words() -> None:
-    others = [place(f"Run the npm test of module{n} before commit {n}.", "b.md", n) for n in range(900)]
+def test_opposites_are_found_among_many_texts_with_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.questions.conflict._MAX_COMPARISONS", 4_000)
+    others = [place(f"Run the npm test of module{n} before commit {n}.", "b.md", n) for n in range(90)]
     ends = place("Always run npm test before commit."), place("Never run npm test before commit.", "AGENTS.md")
     found = run_all(find_pairs_in_steps((ends[0], *others, ends[1])))
     assert ends in [pair.both for pair in found.pairs if pair.relation is Relation.CONTRADICTS]
-    assert [one.code for one in found.findings] == ["too-many"]
-
-
-def test_thousands_of_instructions_take_seconds() -> None:
-    verbs, nouns = ("Use", "Never use", "Prefer", "Avoid"), ("cache", "queue", "index", "parser", "mailer")
-    placed = [
-        place(f"{verbs[n % 4]} the {nouns[n % 5]} of module{n % 700} in step{n % 90}.", f"{n % 50}.md", n)
-        for n in range(2_000)
+    assert [(one.code, one.message[:44]) for one in found.findings] == [
+        ("too-many", "48 instructions were compared with the 43 mo")
     ]
-    began = process_time()
-    find(*placed)
-    assert process_time() - began < 10
 
 
 def instructions(file: str, *texts: str, agent: str = "Codex") -> InstructionFile:
@@ -166,31 +159,18 @@ class Desk:
         return verb_info(self.project.refresh()[0].snapshot.decisions[-1]).past
 
 
-def test_the_question_names_both_places(tmp_path: Path) -> None:
-    item = Desk(tmp_path).question()
-    assert item is not None
-    assert "AGENTS.md:1" in item.asks and "CLAUDE.md:1" in item.asks
-
-
 def test_each_answer_is_a_decision_of_its_own_that_can_be_undone(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
+    item, chosen = desk.question(), []
+    assert item is not None and "AGENTS.md:1" in item.asks and "CLAUDE.md:1" in item.asks
     for action, name in (("accept", "chose"), ("rewrite", "chose"), ("reject", "marked as fine")):
         assert desk.give(action) == name
         assert desk.question() is None
+        (pair,) = desk.project.instruction_pairs().pairs
+        chosen.append(pair.find_chosen(desk.project.view.snapshot.curation.dismissed))
         desk.project.decide(Undo())
         assert desk.question() is not None
-
-
-def test_the_chosen_instruction_is_known_until_a_text_changes(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.give("accept")
-    (pair,) = desk.project.instruction_pairs().pairs
-    chosen = pair.find_chosen(desk.project.view.snapshot.curation.dismissed)
-    desk.project.decide(Undo())
-    desk.give("rewrite")
-    other = pair.find_chosen(desk.project.view.snapshot.curation.dismissed)
-    assert chosen is not None and other is not None
-    assert {chosen.place, other.place} == {"AGENTS.md:1", "CLAUDE.md:1"}
+    assert {one.place for one in chosen[:2] if one} == {"AGENTS.md:1", "CLAUDE.md:1"} and chosen[2] is None
 
 
 def test_conflicts_are_on_the_page_now_before_the_first_session(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import ScanSettings, Settings
 from core.base.user_settings import user_settings_file
 from core.cli.demo.sample import SAMPLE
-from core.decisions.commands import ApproveText, Redo, Undo
+from core.decisions.commands import Redo, Undo
 from core.decisions.decision_text import subject_text
 from core.index.contexts import prepare_task_injection
 from core.index.review_items import HELD, ReviewItem
@@ -72,19 +72,29 @@ def asked(open_project: Project) -> list[ReviewItem]:
     return [item for item in open_project.view.queue if item.kind == HELD]
 
 
-def task_of(open_project: Project, item: ReviewItem) -> str:
+def is_given(open_project: Project, item: ReviewItem) -> bool:
+    """Return whether the loop that would get a held text gets it."""
     assert item.held_text is not None
-    return open_project.view.snapshot.loops[item.held_text.readers[0]].task
+    task = open_project.view.snapshot.loops[item.held_text.readers[0]].task
+    return HELD_ORDER in prepare_task_injection(open_project.view, task).context
 
 
-def test_review_asks_about_a_held_reflection_that_a_running_loop_would_get(project: Path) -> None:
+def test_a_held_reflection_that_a_running_loop_would_get_is_asked_about_and_left_out_or_only_flagged(
+    project: Path,
+) -> None:
+    flagged = opened(project, ScanSettings(other_texts="flag"))
     open_project = opened(project)
     (item,) = asked(open_project)
     held = item.held_text
     assert held is not None and held.text == HELD_ORDER and not item.is_about_pattern
     assert item.question == f"May agents get the reflection {item.subject}, which gives orders?"
     assert item.reason.startswith("this text orders the agent to skip tests, review or approval; ")
-    assert HELD_ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
+    assert not is_given(open_project, item)
+    assert not asked(flagged) and is_given(flagged, item)
+    leave = answer(item, open_project.view, "reject")
+    assert leave is not None and leave.label == "leave out"
+    open_project.decide(leave.with_text(""))
+    assert not asked(open_project) and not is_given(open_project, item)
 
 
 def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> None:
@@ -95,56 +105,21 @@ def test_an_approval_is_bound_to_the_text_logged_and_undone(project: Path) -> No
     decided = open_project.decide(approve.command)
     assert decided.summary == f"approved the reflection {item.subject}"
     assert decided.decision.verb is Verb.RELEASE and subject_text(decided.decision) == f"the reflection {item.subject}"
-    assert (
-        not asked(open_project)
-        and HELD_ORDER in prepare_task_injection(open_project.view, task_of(open_project, item)).context
-    )
+    entry = json.loads(open_project.project.ledger.read_text().splitlines()[-1])
+    assert entry["after"]["text"] == HELD_ORDER and len(entry["after"]["text_hash"]) == 64
+    assert not asked(open_project) and is_given(open_project, item)
     with pytest.raises(Refused, match="already approved"):
         open_project.decide(approve.command)
-    again = opened(project)
-    assert not asked(again) and HELD_ORDER in prepare_task_injection(again.view, task_of(open_project, item)).context
     open_project.decide(Undo())
-    assert (
-        asked(open_project)
-        and HELD_ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
-    )
+    assert asked(open_project) and not is_given(open_project, item)
     open_project.decide(Redo())
+    assert not asked(open_project) and is_given(open_project, item)
     for file in (project / ".aiwg").rglob("*.json*"):
         if HELD_ORDER in (text := file.read_text()) and file.name != "ledger.jsonl":
             file.write_text(text.replace(HELD_ORDER, f"{HELD_ORDER} today"))
     changed = opened(project)
     (held,) = asked(changed)
     assert held.held_text is not None and held.held_text.text == f"{HELD_ORDER} today", "another text is held again"
-
-
-def test_a_reflection_can_be_left_out_for_good(project: Path) -> None:
-    open_project = opened(project)
-    (item,) = asked(open_project)
-    leave = answer(item, open_project.view, "reject")
-    assert leave is not None and leave.label == "leave out"
-    open_project.decide(leave.with_text(""))
-    assert (
-        not asked(open_project)
-        and HELD_ORDER not in prepare_task_injection(open_project.view, task_of(open_project, item)).context
-    )
-
-
-def test_the_policy_for_other_texts_only_flags_them(project: Path) -> None:
-    held = opened(project)
-    (item,) = asked(held)
-    flagged = opened(project, ScanSettings(other_texts="flag"))
-    assert not asked(flagged) and HELD_ORDER in prepare_task_injection(flagged.view, task_of(held, item)).context
-
-
-def test_the_log_keeps_the_approved_text_beside_its_hash(project: Path) -> None:
-    open_project = opened(project)
-    (item,) = asked(open_project)
-    assert item.held_text is not None
-    open_project.decide(
-        ApproveText(key=item.question_key, text=item.held_text.text, about=item.about, reason="our own rule")
-    )
-    entry = json.loads(open_project.project.ledger.read_text().splitlines()[-1])
-    assert entry["after"]["text"] == HELD_ORDER and len(entry["after"]["text_hash"]) == 64
 
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -173,14 +148,18 @@ def requests(log: Path) -> list[dict[str, Any]]:
 
 
 def test_a_judge_gets_texts_and_its_advice_is_kept_by_text_and_command(tmp_path: Path) -> None:
-    log = tmp_path / "log"
+    log, store = tmp_path / "log", tmp_path / "advice.json"
     judge = make_judge(tmp_path, PRAISE, log)
     assert judge.known() == {}
     assert judge.ask([text()]) == {"a": Advice("approve", "15 characters")} == judge.known()
-    again = Judge(judge.command, tmp_path / "advice.json")
+    assert store.stat().st_mode & 0o077 == 0
+    again = Judge(judge.command, store)
     assert again.ask([text(), text("other", "b")]).keys() == {"a", "b"}
-    assert [[one["id"] for one in asked["texts"]] for asked in requests(log)] == [["a"], ["b"]]
-    assert not Judge(("other",), tmp_path / "advice.json").known(), "another command has not given it"
+    many = [text(id=str(number)) for number in range(MAX_TEXTS + 5)]
+    assert [len(again.ask(many)) for _ in range(2)] == [MAX_TEXTS, MAX_TEXTS + 5]
+    sent = [[one["id"] for one in asked["texts"]] for asked in requests(log)]
+    assert sent[:2] == [["a"], ["b"]] and [len(ids) for ids in sent[2:]] == [MAX_TEXTS, 5]
+    assert not Judge(("other",), store).known(), "another command has not given it"
 
 
 def test_the_judge_of_the_users_settings_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,19 +204,14 @@ def test_a_stopped_judge_ends_with_its_children(tmp_path: Path) -> None:
             answer.result()
 
 
-def test_a_command_that_does_not_exist_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(JudgeFailed, match="cannot be run"):
-        Judge(("no-such-judge",), tmp_path / "advice.json").ask([text()])
-
-
 def test_no_shell_and_no_program_of_the_project_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative name in the settings does not find a program of the current folder."""
     program = tmp_path / "advise"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     program.chmod(0o755)
     monkeypatch.chdir(tmp_path)
-    for command in (("./advise",), (f"touch {tmp_path}/ran; true",)):
-        with pytest.raises(JudgeFailed):
+    for command in (("./advise",), (f"touch {tmp_path}/ran; true",), ("no-such-judge",)):
+        with pytest.raises(JudgeFailed, match="cannot be run"):
             Judge(command, tmp_path / "advice.json").ask([text()])
     assert not (tmp_path / "ran").exists()
 
@@ -251,14 +225,6 @@ def test_verdicts_on_other_texts_and_later_verdicts_are_ignored_and_reasons_are_
     assert SECRET not in advice["a"].reason and "\x1b" not in advice["a"].reason and len(advice["a"].reason) <= 300
 
 
-def test_a_call_has_a_limit_of_texts(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    judge = make_judge(tmp_path, PRAISE, log)
-    many = [text(id=str(number)) for number in range(MAX_TEXTS + 5)]
-    assert [len(judge.ask(many)) for _ in range(2)] == [MAX_TEXTS, MAX_TEXTS + 5]
-    assert [len(asked["texts"]) for asked in requests(log)] == [MAX_TEXTS, 5]
-
-
 def test_held_and_blocked_patterns_are_sent_with_marks_and_without_secrets(tmp_path: Path) -> None:
     view = open_held(write(tmp_path, record(ID, f"{ORDER} with {SECRET}"), record(PLAIN, "Check for null first"))).view
     (sent,) = filter(None, (held_text_of(item, view) for item in view.queue))
@@ -267,8 +233,3 @@ def test_held_and_blocked_patterns_are_sent_with_marks_and_without_secrets(tmp_p
     view = open_records(tmp_path, record(BAD, f"{DANGEROUS} {'x' * MAX_CHARS}")).view
     (sent,) = filter(None, (held_text_of(item, view) for item in view.queue))
     assert sent.tier is Severity.BLOCKED and len(sent.text) == MAX_CHARS and sent.is_cut
-
-
-def test_the_advice_file_is_private(tmp_path: Path) -> None:
-    make_judge(tmp_path, PRAISE, tmp_path / "log").ask([text()])
-    assert (tmp_path / "advice.json").stat().st_mode & 0o077 == 0

@@ -21,7 +21,6 @@ from core.project.project import Project
 from core.questions.kinds import answer
 from core.questions.proposed_decision import describe_proposal
 from core.records.decisions import ProposedDecision, Verb
-from core.sources.fold import MOST_PROPOSED
 from tests.factories import CURATION_NOW, make_error_record, make_pattern_file
 
 A, B, BLOCKED = (f"pat-error-made-00{number}" for number in (1, 2, 3))
@@ -102,23 +101,26 @@ def test_the_reason_of_an_agent_does_not_approve_a_blocked_text(open_by: Open) -
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "part"),
     [
-        bulk(Verb.PROMOTE, [A, B]),
-        commands.Merge(A, B),
-        commands.PrunePatterns(),
-        commands.Note(A, text="see the incident"),
-        commands.Dismiss(key="state of x", summary="kept x"),
-        commands.SnoozeQuestion(key="state of x", more=commands.More(1, 2)),
+        (bulk(Verb.PROMOTE, [A, B]), B),
+        (commands.Merge(A, B), B),
+        (commands.PrunePatterns(policy=PruningSettings(max_age_days=31)), "31 days"),
+        (commands.Note(A, text="see the incident"), A),
+        (commands.Dismiss(key="state of x", summary="kept x"), "kept x"),
+        (commands.SnoozeQuestion(key="state of x", more=commands.More(1, 2)), "2 further uses"),
     ],
 )
-def test_other_decisions_are_proposed_and_made_as_they_were_meant(open_by: Open, command: Command) -> None:
+def test_other_decisions_are_proposed_shown_and_made_as_they_were_meant(
+    open_by: Open, command: Command, part: str
+) -> None:
     propose(open_by, command)
     person = open_by("ada")
     (item,) = asked(person)
     accept = answer(item, person.view, "accept")
-    assert accept is not None
+    assert accept is not None and item.proposed is not None
     assert msgspec.structs.replace(accept.command, question="") == command
+    assert part in " ".join(text for _, text in describe_proposal(item.proposed, ()))
 
 
 def test_an_undo_is_proposed_for_the_decision_that_it_would_undo(open_by: Open) -> None:
@@ -145,23 +147,6 @@ def test_a_question_about_an_undo_names_the_decision_and_its_author(open_by: Ope
     assert A in fields["About"] and promotion.id not in "".join(fields.values())
 
 
-@pytest.mark.parametrize(
-    ("command", "part"),
-    [
-        (bulk(Verb.PROMOTE, [A, B]), B),
-        (commands.Merge(A, B), B),
-        (commands.PrunePatterns(policy=PruningSettings(max_age_days=31)), "31 days"),
-        (commands.Dismiss(key="state of x", summary="kept x"), "kept x"),
-        (commands.SnoozeQuestion(key="state of x", more=commands.More(1, 2)), "2 further uses"),
-    ],
-)
-def test_a_proposal_shows_what_it_would_do(open_by: Open, command: Command, part: str) -> None:
-    propose(open_by, command)
-    proposed = asked(open_by("ada"))[0].proposed
-    assert proposed is not None
-    assert part in " ".join(text for _, text in describe_proposal(proposed, ()))
-
-
 def test_an_agent_learns_how_to_propose_the_undo_of_a_persons_decision(open_by: Open) -> None:
     decision = open_by("ada").decide(commands.Promote(A, reason="holds")).decision
     with pytest.raises(Refused) as refused:
@@ -178,9 +163,10 @@ def test_what_cannot_wait_is_refused(open_by: Open, command: Command) -> None:
     assert not isinstance(refused.value, Proposed) and not asked(open_by("ada"))
 
 
-def test_an_agent_cannot_flood_review(open_by: Open) -> None:
+def test_an_agent_cannot_flood_review(open_by: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.decisions.proposals.MOST_PROPOSED", 3)
     agent = open_by("agent:claude")
-    for number in range(MOST_PROPOSED):
+    for number in range(3):
         with pytest.raises(Proposed):
             agent.decide(commands.Note(A, text=f"note {number}"))
     with pytest.raises(Refused, match="no more are taken"):

@@ -60,43 +60,27 @@ def test_nothing_is_searched_again_while_nothing_has_changed(folder: Path, steps
     assert not steps
     assert again.queue == first.queue
     assert again.offers == first.offers
-
-
-def test_another_day_is_searched_again(folder: Path, steps: list[QuestionSearch]) -> None:
-    searched(folder)
-    steps.clear()
-    searched(folder, NOW + timedelta(days=1))
-    assert steps
-
-
-def test_other_settings_are_searched_again(folder: Path, steps: list[QuestionSearch]) -> None:
-    searched(folder)
-    steps.clear()
     extraction = structs.replace(SETTINGS.extraction, enabled=False)
     assert not searched(folder, settings=structs.replace(SETTINGS, extraction=extraction)).offers
-    assert steps
-
-
-def test_a_decision_is_searched_again(folder: Path, steps: list[QuestionSearch]) -> None:
-    project = Project(ProjectPaths(folder), SETTINGS, by="ada", clock=lambda: NOW)
-    project.load()
-    offer = next(item for item in project.search_all().queue if item.kind == OFFER)
-    project.decide(commands.Extract(source_id=offer.subject))
+    assert steps, "with other settings"
     steps.clear()
-    again = searched(folder)
-    assert steps
-    assert offer.question_key not in {item.question_key for item in again.queue}
+    searched(folder, NOW + timedelta(days=1))
+    assert steps, "on another day"
 
 
-def test_extracting_a_stored_offer_removes_it_until_undo(folder: Path) -> None:
+def test_extracting_a_stored_offer_removes_it_until_undo(folder: Path, steps: list[QuestionSearch]) -> None:
     searched(folder)
     project = Project(ProjectPaths(folder), SETTINGS, by="ada", clock=lambda: NOW)
     project.load()
     offer = next(item for item in project.view.queue if item.kind == OFFER)
     project.decide(commands.Extract(source_id=offer.subject))
     assert offer.subject not in project.search_all().offers
+    steps.clear()
+    assert offer.question_key not in {item.question_key for item in searched(folder).queue}
     project.decide(commands.Undo())
+    steps.clear()
     assert offer.subject in project.search_all().offers
+    assert steps, "a decision is searched again"
 
 
 def test_a_dashboard_judges_the_loops_that_a_command_did_not(folder: Path, steps: list[QuestionSearch]) -> None:

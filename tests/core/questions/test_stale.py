@@ -103,21 +103,30 @@ def shop(tmp_path: Path) -> Shop:
 def make_shop(folder: Path) -> Shop:
     history = History(folder)
     history.write(cart=body("total") + body("tax"), keep=body("keep"))
-    file = ProjectPaths(folder).pattern_file("error")
-    file.parent.mkdir(parents=True)
-    records = [record(ONE, "cart.py", "cart.py#total"), record(OTHER, "keep.py#keep")]
-    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}))
+    write_patterns(ProjectPaths(folder), record(ONE, "cart.py", "cart.py#total"), record(OTHER, "keep.py#keep"))
     history.commit()
     return Shop(history)
 
 
-def test_nothing_is_asked_while_the_files_are_there(shop: Shop) -> None:
+def write_patterns(paths: ProjectPaths, *records: dict[str, object]) -> None:
+    file = paths.pattern_file("error")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": records}}))
+
+
+def test_nothing_is_asked_while_the_files_are_there_or_the_setting_switches_the_check_off(shop: Shop) -> None:
     assert shop.questions() == ()
     assert shop.scores().keys() == {ONE, OTHER}
     assert len(set(shop.scores().values())) == 1
+    shop.history.git("rm", "-q", "cart.py")
+    shop.history.commit()
+    off = replace(Settings(), review=ReviewSettings(check_anchors=False))
+    assert stale_questions(shop.open(off).view) == ()
+    assert len(shop.questions()) == 1
+    assert shop.open(off).view.stale == {}
 
 
-def test_removed_file_ranks_lower_until_a_person_calls_the_lesson_true(shop: Shop) -> None:
+def test_removed_file_ranks_lower_until_it_is_restored_or_a_person_calls_the_lesson_true(shop: Shop) -> None:
     shop.history.git("rm", "-q", "cart.py")
     commit = shop.history.commit()
     (item,) = shop.questions()
@@ -125,6 +134,10 @@ def test_removed_file_ranks_lower_until_a_person_calls_the_lesson_true(shop: Sho
     assert item.is_worth_reading
     scores = shop.scores()
     assert scores[ONE] == pytest.approx(0.5 * scores[OTHER])
+    file = shop.paths.project / "cart.py"
+    shop.history.write(cart=body("total"))
+    assert len(set(shop.scores().values())) == 1, "without a commit"
+    file.unlink()
     shop.decide("accept")
     assert shop.questions() == ()
     assert len(set(shop.scores().values())) == 1
@@ -137,15 +150,6 @@ def test_removed_file_ranks_lower_until_a_person_calls_the_lesson_true(shop: Sho
     shop.history.git("rm", "-q", "cart.py")
     shop.history.commit()
     assert len(shop.questions()) == 1, "another commit is another question"
-
-
-def test_restored_file_ranks_as_before_without_git(shop: Shop) -> None:
-    shop.history.git("rm", "-q", "cart.py")
-    shop.history.commit()
-    assert len(shop.questions()) == 1
-    assert len(set(shop.scores().values())) == 2
-    shop.history.write(cart=body("total"))  # not committed
-    assert len(set(shop.scores().values())) == 1
 
 
 def test_a_lesson_that_is_no_longer_true_is_deprecated(shop: Shop) -> None:
@@ -188,8 +192,7 @@ def test_update_replaces_the_path_in_the_text_as_one_decision(shop: Shop, promot
         "error_message": "cart.py: cart total",
         "error_places": ["cart.py"],
     }
-    file = shop.paths.pattern_file("error")
-    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
+    write_patterns(shop.paths, lesson)
     shop.history.git("mv", "cart.py", "basket.py")
     shop.history.commit()
     shop.open(by=promoter).decide(commands.Promote(ONE))
@@ -231,9 +234,7 @@ def test_titles_of_long_paths_are_short() -> None:
 
 
 def test_a_text_that_no_person_approved_is_not_approved_by_its_update(shop: Shop) -> None:
-    file = shop.paths.pattern_file("error")
-    lesson = record(ONE, "cart.py", text="See cart.py")
-    file.write_text(json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": [lesson]}}))
+    write_patterns(shop.paths, record(ONE, "cart.py", text="See cart.py"))
     shop.history.git("mv", "cart.py", "basket.py")
     shop.history.commit()
     opened = shop.open()
@@ -257,31 +258,19 @@ def test_history_that_cannot_be_read_is_a_finding(shop: Shop) -> None:
     assert stale_questions(view) == () and len(set(shop.scores().values())) == 1
 
 
-def test_setting_switches_the_check_off(shop: Shop) -> None:
-    shop.history.git("rm", "-q", "cart.py")
-    shop.history.commit()
-    off = replace(Settings(), review=ReviewSettings(check_anchors=False))
-    assert stale_questions(shop.open(off).view) == ()
-    assert len(shop.questions()) == 1
-    assert shop.open(off).view.stale == {}
-
-
-def test_hook_checks_in_the_background_after_another_commit(shop: Shop) -> None:
+def test_hook_checks_in_the_background_after_another_commit_and_watch_when_it_is_idle(shop: Shop) -> None:
     background.sweep(str(shop.paths.project))
+    opened = shop.open()
     shop.history.git("rm", "-q", "cart.py")
     shop.history.commit()
     assert len(set(shop.scores().values())) == 1, "no hook runs Git"
     assert open_quick_state(shop.paths, Settings(), lambda: shop.now)[1], "the background is started"
     background.sweep(str(shop.paths.project))
     assert len(set(shop.scores().values())) == 2
-
-
-def test_watch_checks_when_it_is_idle(shop: Shop) -> None:
-    opened = shop.open()
-    shop.history.git("rm", "-q", "cart.py")
+    shop.history.write(cart=body("total"))
     shop.history.commit()
     Daemon(opened, lambda event: None).idle()
-    assert len(set(shop.scores().values())) == 2
+    assert len(set(shop.scores().values())) == 1
 
 
 def test_invalid_anchors_are_refused(shop: Shop) -> None:
