@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from core.records.reflections import LessonKind
 from core.sources.adapters.beads import BeadsAdapter, closed_issues
 from core.sources.adapters.codex import CodexAdapter
 from tests.core.sources.adapters.fixtures import DAMAGES, DATA, Case, open_case
@@ -42,13 +41,6 @@ def test_the_details_of_a_session_show_the_issues_that_it_closed(tmp_path: Path)
     case = open_case(CodexAdapter(), "codex/exec", tmp_path)
     shutil.copytree(DATA / "beads/issues/project/.beads", case.project / ".beads")
     assert list(case.details().facts)[-2:] == FACTS
-
-
-def test_memories_are_lessons(case: Case) -> None:
-    first, second = case.lessons()
-    assert (first.text, first.kind) == ("Run pytest with -p no:randomly before any change.", LessonKind.APPROACH)
-    assert (first.title, first.file, first.line) == ("seed", ".beads/issues.jsonl", 5)
-    assert second.kind is LessonKind.WARNING
 
 
 def test_closed_issues_of_a_damaged_export_do_not_raise(case: Case) -> None:

@@ -1,8 +1,16 @@
-"""The cases of all adapters: each finds only its own files, whatever is damaged, and at every moment of a run."""
+"""The cases of all adapters: what each finds in them, alone and beside others, damaged, and at every moment of a run.
+
+What an adapter finds in a case is in `recorded_cases.jsonl`: all fields of loops, details, lessons and findings that
+are not the default, and of a loop whose processes run those that differ (`alive`). To record it, then read the diff:
+
+    python -m tests.core.sources.adapters.test_cases
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,6 +18,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -67,6 +76,54 @@ def test_all_cases_are_of_an_adapter() -> None:
     assert {owner_of(case) for case in SHARED} <= ADAPTERS.keys()
 
 
+RECORDED = Path(__file__).with_name("recorded_cases.jsonl")
+"""A line for each loop, its details, each lesson and finding: {case, kind of the record, its fields}."""
+PIDS = (101, 4242, 4343, 4821)
+"""Processes in the files of the cases."""
+PROGRAMS = ("ralph.sh", "ralph-loop.sh", "ralph_loop.sh")
+MAX_LESSONS = 20
+
+
+def plain(value: Any) -> Any:
+    """Return a record as JSON, without fields that have their default."""
+    if isinstance(value, msgspec.Struct):
+        fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return {field.name: plain(given) for field, given in fields if given != field.default}
+    return [plain(one) for one in value] if isinstance(value, tuple | list) else msgspec.to_builtins(value)
+
+
+def record(name: str, folder: Path) -> list[str]:
+    """Return lines with all that an adapter finds in a case."""
+    case = open_case(anew(owner_of(name)), name, folder)
+    found: list[tuple[str, Any]] = []
+    loops = {id: plain(loop) for id, loop in case.loops().items()}
+    for id, loop in case.loops().items():
+        details = plain(case.anew().details(loop))  # as a program that has not looked at the lists
+        if details.get("iterations") == loops[id].get("iterations"):
+            details.pop("iterations", None)
+        found += [("loop", loops[id]), ("details", details)]
+    found += [("lesson", plain(lesson)) for lesson in case.lessons()[:MAX_LESSONS]]
+    found += [("finding", plain(finding)) for finding in case.files.findings]
+    alive = case.anew()
+    alive.processes.starts = dict.fromkeys(PIDS, NOW - timedelta(hours=3))
+    alive.processes.programs = {(program, alive.project): 42 for program in PROGRAMS}
+    for id, loop in alive.loops().items():
+        before, now = loops.get(id, {}), plain(loop)
+        changed = {key: now.get(key) for key in {**before, **now} if now.get(key) != before.get(key)}
+        found += [("alive", {"id": id, **changed})] if changed else []
+    lines = [json.dumps({"case": name, kind: value}, ensure_ascii=False) for kind, value in found]
+    for place, path in (("PROJECT", case.project), ("HOME", case.home), ("ROOT", case.root)):
+        lines = [line.replace(str(path), f"@{place}@") for line in lines]
+        lines = [line.replace(re.sub(r"[^A-Za-z0-9]", "-", str(path)), f"@{place}_SLUG@") for line in lines]
+    return lines
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_adapter_finds_in_a_case_what_is_recorded(name: str, tmp_path: Path) -> None:
+    expected = [one for line in RECORDED.read_text("utf-8").splitlines() if (one := json.loads(line))["case"] == name]
+    assert [json.loads(line) for line in record(name, tmp_path / "case")] == expected
+
+
 @pytest.mark.parametrize("name", sorted(ADAPTERS))
 def test_an_adapter_finds_nothing_in_the_cases_of_others(name: str, tmp_path: Path) -> None:
     others = [case for case in CASES if owner_of(case) != name and (name, owner_of(case)) not in PLANS]
@@ -97,6 +154,13 @@ def test_no_file_of_a_state_belongs_to_two_loops(tmp_path: Path) -> None:
     assert max(files.values()) == 1
 
 
+@pytest.mark.parametrize("name", ["claude/goal-met", "codex/exec", "opencode/db"])
+def test_a_session_that_is_over_is_built_once(opened: Case) -> None:
+    first = opened.loops()
+    opened.now += timedelta(days=1)
+    assert all(loop is first[id] for id, loop in opened.loops().items())
+
+
 PLAN = "scripts/ralph/prd.json"
 OTHER_PLAN = '{"stories": [{"id": 1, "status": "open"}]}'
 
@@ -104,6 +168,7 @@ OTHER_PLAN = '{"stories": [{"id": 1, "status": "open"}]}'
 @pytest.mark.parametrize(
     ("name", "file", "other"),
     [
+        ("frankbria/flat-0.9", "status.json", '{"status": "running"}'),
         ("frankbria/running", ".ralph/status.json", '{"status": "running"}'),
         ("ralph-loop/active", ".claude/ralph-loop.local.md", "# My own notes"),
         ("snarktank/complete", "prd.json", OTHER_PLAN),
@@ -383,3 +448,9 @@ def replace_any(value: Any, data: st.DataObject) -> Any:
     changed = value.copy()
     changed[key] = replace_any(inner, data)
     return changed
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        lines = [line for case in CASES for line in record(case, Path(scratch) / case)]
+    RECORDED.write_text("".join(f"{line}\n" for line in lines), "utf-8")

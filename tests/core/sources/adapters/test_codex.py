@@ -59,61 +59,6 @@ def write_goal(case: Case, status: str, name: str = "goals_1.sqlite", after: int
 # What a session contains
 
 
-def test_a_session_is_a_loop_with_the_usage_of_its_last_count(open_codex: Open) -> None:
-    loop = open_codex("exec").loop()
-    assert (loop.id, loop.runner, loop.owner, loop.model) == (LOOP_ID, "codex", "codex", "gpt-5.6-codex")
-    assert loop.task == "Make the tests of the cart pass."
-    assert loop.usage == Usage(input=13000, output=1400, cache_read=39000, reasoning=600)
-    assert loop.started_at == datetime(2026, 11, 20, 10, tzinfo=UTC)
-    assert loop.ended_at == datetime(2026, 11, 20, 10, 2, tzinfo=UTC)
-    assert not loop.ended_approximate
-    assert (loop.session_ids, loop.tags, loop.iteration) == ((ID,), ("headless",), 1)
-    assert loop.last_result == "Totals are rounded once, in money.py."
-    assert loop.files[0].startswith("~/.codex/sessions/2026/11/20/rollout-")
-
-
-def test_progress_shows_the_last_test_and_the_changed_files(open_codex: Open) -> None:
-    progress = open_codex("exec").loop().progress
-    assert (progress.test_passed, progress.files_changed, progress.is_claimed) == (True, 1, False)
-    assert progress.changed_at == datetime(2026, 11, 20, 10, 1, 20, tzinfo=UTC)
-
-
-def test_the_turns_are_iterations_with_failures_and_fixes(open_codex: Open) -> None:
-    details = open_codex("exec").details()
-    (turn,) = details.iterations
-    assert (turn.number, turn.outcome, turn.files) == (1, Outcome.SUCCESS, ("shop/money.py",))
-    assert [one.message for one in turn.failures] == ["AssertionError: Decimal('1.00') != Decimal('1.01')"]
-    assert turn.fix is not None and turn.fix.verified
-    assert turn.fix.diff.startswith(
-        "--- a/shop/money.py\n+++ b/shop/money.py\n@@\n-return total\n+return total.quantize"
-    )
-    assert turn.results is not None and turn.results.passed == 31
-    assert turn.duration_ms == 119_800
-    assert dict(details.facts)["last test"] == "pytest -q: passed"
-    assert details.notes == (("last message", "Totals are rounded once, in money.py."),)
-
-
-def test_details_are_read_without_a_look_at_the_lists(open_codex: Open) -> None:
-    case = open_codex("exec")
-    loop = case.loop()
-    case.forget()
-    assert CodexAdapter().details(loop, case.files).iterations
-
-
-def test_counts_without_info_are_skipped(open_codex: Open) -> None:
-    assert open_codex("null-token-info").loop().usage == Usage(input=11000, output=900, cache_read=30000, reasoning=400)
-
-
-def test_a_fork_does_not_count_the_history_of_its_parent_again(open_codex: Open) -> None:
-    case = open_codex("resumed")
-    loops = case.loops()
-    fork = loops["codex:019fa000-0000-7000-8000-000000000002"]
-    assert loops[LOOP_ID].usage.input == 13000
-    assert fork.usage == Usage(input=2000, output=300, cache_read=6000, reasoning=100)
-    assert (fork.task, fork.iteration, fork.tags) == ("Now show cents.", 1, ("interactive",))
-    assert dict(case.details(fork).facts)["forked from"] == ID
-
-
 def test_a_fork_that_has_new_times_does_not_count_the_history_of_its_parent_again(open_codex: Open) -> None:
     case = open_codex("resumed")
     path = next(case.home.glob(".codex/sessions/*/*/*/rollout-*2.jsonl"))
@@ -144,22 +89,6 @@ def test_ids_with_a_time_show_which_turns_are_copied(open_codex: Open) -> None:
     assert case.loops()[f"codex:{fork_id}"].usage.input == 2000
 
 
-def test_a_subagent_belongs_to_its_parent(open_codex: Open) -> None:
-    loop = open_codex("subagent").loops()["codex:019fa000-0000-7000-8000-000000000003"]
-    assert (loop.parent, loop.task) == (LOOP_ID, "Find every place that rounds.")
-    assert loop.tags == ("subagent",)
-    assert loop.usage == Usage(input=2000, output=200, cache_read=5000, reasoning=50)
-
-
-def test_items_of_new_versions_are_read(open_codex: Open) -> None:
-    case = open_codex("items")
-    loop = case.loop()
-    assert (loop.task, loop.progress.test_passed, loop.progress.files_changed) == ("Show cents.", False, 1)
-    (turn,) = case.details().iterations
-    assert [one.message for one in turn.failures] == ["ValueError: no cents"]
-    assert (turn.outcome, turn.files) == (Outcome.FAILURE, ("shop/cents.py",))
-
-
 def test_a_torn_last_line_is_read_when_it_is_complete(open_codex: Open) -> None:
     case = open_codex("torn-last-line")
     case.now = datetime(2026, 11, 20, 10, 1, tzinfo=UTC)
@@ -170,16 +99,6 @@ def test_a_torn_last_line_is_read_when_it_is_complete(open_codex: Open) -> None:
 
 
 # Which sessions
-
-
-def test_only_sessions_of_the_project_are_read_and_compressed_ones_are_counted(open_codex: Open) -> None:
-    case = open_codex("others")
-    loops = case.loops()
-    assert set(loops) == {LOOP_ID, "codex:019fa000-0000-7000-8000-000000000005"}
-    assert loops["codex:019fa000-0000-7000-8000-000000000005"].archived
-    assert [(one.code, one.message) for one in case.files.findings] == [
-        ("compressed", "compressed rollouts are not read (1)")
-    ]
 
 
 def test_sessions_in_a_working_tree_of_the_project_are_read(open_codex: Open) -> None:
@@ -209,11 +128,6 @@ def test_a_session_that_is_archived_and_not_is_shown_once(open_codex: Open) -> N
     archive.mkdir()
     (archive / rollout(case).name).write_bytes(rollout(case).read_bytes())
     assert not case.loop().archived
-
-
-def test_an_ended_session_that_did_not_change_is_the_same_loop(open_codex: Open) -> None:
-    case = open_codex("exec")
-    assert case.loop() is case.loop()
 
 
 # States
@@ -250,34 +164,6 @@ def test_an_active_goal_without_a_new_line_for_ten_minutes_is_stale(open_codex: 
     case.now = ACTIVE + timedelta(minutes=10)
     loop = case.loop()
     assert (loop.status, loop.liveness, loop.badges) == (LoopStatus.RUNNING, Liveness.STALE, ("stale",))
-
-
-def test_a_goal_in_the_other_folder_is_found(open_codex: Open) -> None:
-    loop = open_codex("goal-budget-limited").loop()
-    assert (loop.status, loop.end_reason) == (LoopStatus.LIMIT, "budget_limited")
-    assert loop.ended_at == datetime(2026, 11, 20, 10, 2, 30, tzinfo=UTC)
-
-
-def test_the_newest_of_several_databases_counts(open_codex: Open) -> None:
-    assert open_codex("goal-two-files").loop().status is LoopStatus.COMPLETED
-
-
-def test_without_the_table_the_turns_show_the_status(open_codex: Open) -> None:
-    case = open_codex("goal-no-table")
-    assert case.loop().raw_status == "task_started"
-    assert not case.files.findings
-
-
-def test_a_locked_database_keeps_the_last_goal(open_codex: Open) -> None:
-    case = open_codex("goal-budget-limited")
-    path = case.home / ".codex" / "sqlite" / "goals_1.sqlite"
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("PRAGMA journal_mode = DELETE")
-        assert case.loop().status is LoopStatus.LIMIT
-        database.execute("BEGIN EXCLUSIVE")
-        database.execute("UPDATE thread_goals SET status = 'active'")
-        assert case.loop().status is LoopStatus.LIMIT
-        assert "locked" in case.files.findings[0].message
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.prompt_text import Blocks
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource
-from core.records.reflections import LessonKind
-from core.sources.adapters.guardrails import NO_OP, GuardrailsAdapter
+from core.records.loops import Liveness, LoopStatus, StateSource
+from core.sources.adapters.guardrails import GuardrailsAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
@@ -73,53 +72,6 @@ def test_a_running_session_is_inferred_from_its_age_or_known_by_its_process(tmp_
     assert (loop.state_source, loop.liveness, loop.pid) == (REPORTED, Liveness.ALIVE, 42)
 
 
-def test_each_first_session_begins_another_run(tmp_path: Path) -> None:
-    loops = open_("agrimsingh", tmp_path).loops()
-    assert list(loops) == ["guardrails:20261118-080000", "guardrails:20261120-114000"]
-    old, new = loops.values()
-    assert (old.owner, old.model, old.status) == ("cursor", "opus-4.5-thinking", LoopStatus.FAILED)
-    assert (new.owner, new.model, new.iteration) == ("claude", "opus", 2)
-    assert (old.criteria, old.progress.stories) == ((), None), "the criteria are those of the newest run"
-    assert (new.criteria, new.progress.stories_done) == (("Totals are rounded once", "Cents are shown"), 1)
-    assert new.task == "Make the cart exact"
-
-
-def test_sessions_have_the_tools_of_the_activity_log(tmp_path: Path) -> None:
-    case = open_("agrimsingh", tmp_path)
-    loop = case.loops()["guardrails:20261120-114000"]
-    first, second = loop.iterations
-    assert [failure.message for failure in first.failures] == ["SHELL npm test → exit 1"]
-    assert (first.duration_ms, first.result) == (600_000, "🔄 Context rotation (token limit reached)")
-    assert (second.result, second.outcome) == ("", Outcome.UNKNOWN)
-    details = case.details(loop)
-    assert details.facts == (("stories", "1 of 2 stories"), ("tokens, estimated by the runner", "61,000"))
-    assert "GUTTER: same command failed 3x" in dict(details.notes)["errors.log"]
-    assert dict(details.notes)["Stories"] == "[x] Totals are rounded once\n[ ] Cents are shown"
-
-
-def test_a_session_without_tools_is_marked(tmp_path: Path) -> None:
-    loop = open_("no-op", tmp_path).loop()
-    assert (loop.status, loop.badges) == (LoopStatus.LIMIT, (NO_OP,))
-    assert loop.progress.files_changed == 0
-    assert loop.iterations[0].result == "no-op: Agent finished naturally (1 criteria remaining)"
-
-
-def test_runs_of_the_other_runner_have_pid_story_and_result_in_their_lines(tmp_path: Path) -> None:
-    case = open_("iannuttall", tmp_path)
-    old, new = case.loops().values()
-    assert (old.id, new.id) == ("guardrails:20261119-090000-4242", "guardrails:20261120-100000-4343")
-    assert (old.status, old.state_source, old.end_reason) == (
-        LoopStatus.UNKNOWN, INFERRED, "stopped, last iteration: error",
-    )  # fmt: skip
-    assert (new.status, new.end_reason) == (LoopStatus.UNKNOWN, "stopped, 1 of 2 stories")
-    assert (new.task, new.progress.stories_done) == ("Cart rounding", 1)
-    first, second = new.iterations
-    assert (first.action, first.outcome, first.duration_ms) == ("US-001", Outcome.SUCCESS, 475_000)
-    assert (second.action, second.outcome, second.number) == ("US-002", Outcome.UNKNOWN, 2)
-    assert [one.outcome for one in old.iterations] == [Outcome.SUCCESS, Outcome.FAILURE]
-    assert "Status: success" in dict(case.details(new).notes)["Summary of iteration 1"]
-
-
 @pytest.mark.parametrize(
     ("started", "status"),
     [
@@ -143,26 +95,6 @@ def test_done_stories_complete_the_newest_run(tmp_path: Path) -> None:
     old, new = case.loops().values()
     assert (new.status, new.state_source, new.end_reason) == (LoopStatus.COMPLETED, REPORTED, "all 2 stories are done")
     assert (old.status, new.success) == (LoopStatus.UNKNOWN, True)
-
-
-@pytest.mark.parametrize("case", ["iannuttall", "agrimsingh"])
-def test_learned_signs_are_lessons_with_a_trigger_and_core_signs_are_not(tmp_path: Path, case: str) -> None:
-    sign = open_(case, tmp_path).lessons()[0]
-    assert sign.text == "run pytest with -p no:randomly before any change, and again after it"
-    assert (sign.kind, sign.title, sign.trigger) == (
-        LessonKind.APPROACH, "Pin the seed first", "a test fails only sometimes",
-    )  # fmt: skip
-    assert (sign.why, sign.file, sign.line) == (
-        "Iteration 4, two different failures", ".ralph/guardrails.md", 16,
-    )  # fmt: skip
-    assert sign.loaded
-
-
-def test_the_progress_log_of_runs_has_lessons_too(tmp_path: Path) -> None:
-    texts = [(one.text, one.title) for one in open_("iannuttall", tmp_path).lessons()[1:]]
-    assert texts == [("Money is Decimal", "Codebase Patterns"), ("Do not round in templates", "US-001")]
-    assert len(open_("agrimsingh", tmp_path / "other").lessons()) == 1
-    assert open_("no-op", tmp_path / "third").lessons() == []
 
 
 @pytest.mark.parametrize("case", ["iannuttall", "agrimsingh", "no-op"])

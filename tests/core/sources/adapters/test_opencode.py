@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
+from core.records.loops import Liveness, LoopStatus, StateSource
 from core.sources.adapters.opencode import OpencodeAdapter
 from tests.core.sources.adapters.fixtures import DAMAGES, Case, open_case
 
@@ -43,62 +43,6 @@ def set_last_message(case: Case, **data: Any) -> None:
 # Contents
 
 
-def test_a_session_has_the_tokens_and_cost_of_its_row(open_opencode: Open) -> None:
-    loop = open_opencode("db").loops()[LOOP_ID]
-    assert loop.usage == Usage(input=200, output=100, reasoning=20, cache_read=16000, cache_write=400, cost_usd=0.1)
-    assert (loop.task, loop.model, loop.owner) == ("Make the tests of the cart pass, please.", "gpt-5.6", "opencode")
-    assert (loop.started_at, loop.ended_at) == (START, START + timedelta(minutes=2))
-    assert (loop.session_ids, loop.iteration, loop.last_result) == (("ses_01",), 2, "Cents are shown.")
-    assert loop.files == ("~/.local/share/opencode/opencode.db",)
-
-
-def test_progress_shows_the_last_test_and_the_changed_files(open_opencode: Open) -> None:
-    progress = open_opencode("db").loops()[LOOP_ID].progress
-    assert (progress.test_passed, progress.files_changed) == (True, 1)
-    assert progress.changed_at == START + timedelta(minutes=1)
-
-
-def test_messages_of_the_user_begin_iterations(open_opencode: Open) -> None:
-    case = open_opencode("db")
-    first, second = case.details(case.loops()[LOOP_ID]).iterations
-    assert [one.message for one in first.failures] == ["AssertionError: 1.00 != 1.01", "oldString not found in file"]
-    assert (first.outcome, first.files, first.tools) == (Outcome.SUCCESS, ("shop/money.py",), ("bash", "edit"))
-    assert first.fix is not None and first.fix.description == "Totals are rounded once."
-    assert first.fix.diff.splitlines()[-2:] == ["-a", "+b"]
-    assert first.results is not None and first.results.passed == 31
-    assert (second.action, second.outcome) == ("Cents are shown.", Outcome.UNKNOWN)
-
-
-def test_details_are_read_without_a_look_at_the_lists(open_opencode: Open) -> None:
-    case = open_opencode("db")
-    loop = case.loops()[LOOP_ID]
-    case.forget()
-    assert len(OpencodeAdapter().details(loop, case.files).iterations) == 2
-
-
-def test_a_subagent_belongs_to_its_parent_and_other_projects_are_not_read(open_opencode: Open) -> None:
-    loops = open_opencode("db").loops()
-    assert set(loops) == {LOOP_ID, "opencode:ses_02"}
-    assert loops["opencode:ses_02"].parent == LOOP_ID
-
-
-def test_a_session_in_both_layouts_is_read_from_the_newer_one(open_opencode: Open) -> None:
-    case = open_opencode("v2")
-    loop = case.loops()[LOOP_ID]
-    assert (loop.usage.input, loop.usage.cost_usd, loop.status) == (500, 0.3, LoopStatus.COMPLETED)
-    (turn,) = case.details(loop).iterations
-    assert turn.failures[0].message == "KeyError: 'vat'"
-    assert turn.failures[1].message == "Tool execution timed out"
-    assert (turn.files, turn.outcome) == (("shop/vat.py",), Outcome.FAILURE)
-    assert loop.progress.test_passed is False
-
-
-def test_without_columns_of_tokens_the_messages_are_summed(open_opencode: Open) -> None:
-    loop = open_opencode("old-columns").loop()
-    assert loop.usage == Usage(input=200, output=100, reasoning=20, cache_read=16000, cache_write=400, cost_usd=0.1)
-    assert (loop.task, loop.model, loop.parent, loop.archived) == ("Old work", "gpt-5.6", "", False)
-
-
 def test_a_database_without_sessions_has_no_loops_and_no_finding(open_opencode: Open) -> None:
     case = open_opencode("db")
     execute(case, "DROP TABLE session")
@@ -111,11 +55,6 @@ def test_sessions_without_messages_have_an_unknown_state(open_opencode: Open) ->
     execute(case, "DROP TABLE message")
     assert {loop.status for loop in case.loops().values()} == {LoopStatus.UNKNOWN}
     assert not case.files.findings
-
-
-def test_an_ended_session_that_did_not_change_is_the_same_loop(open_opencode: Open) -> None:
-    case = open_opencode("db")
-    assert case.loops()[LOOP_ID] is case.loops()[LOOP_ID]
 
 
 # States

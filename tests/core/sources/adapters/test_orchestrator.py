@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, waits_for
-from core.records.reflections import LessonKind
+from core.records.loops import LoopStatus, StateSource, waits_for
 from core.sources.adapters.join import join_loops
 from core.sources.adapters.orchestrator import OrchestratorAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 FOLDER = ".ralph"
 EVENTS = f"{FOLDER}/events-20261120-110000.jsonl"
-ID = "orchestrator:events-20261120-110000"
 
 
 def open_(case: str, tmp_path: Path) -> Case:
@@ -62,15 +60,6 @@ def test_each_reason_for_the_end_has_its_status(tmp_path: Path, reason: str, sta
     assert (loop.status, loop.state_source, loop.end_reason) == (status, StateSource.REPORTED, reason)
 
 
-def test_a_run_with_a_living_process_runs_and_else_it_crashed(tmp_path: Path) -> None:
-    case = open_("one", tmp_path)
-    loop = case.loop()
-    assert (loop.status, loop.badges, loop.liveness) == (LoopStatus.CRASHED, ("crashed",), Liveness.DEAD)
-    run(case, 4821)
-    loop = case.loop()
-    assert (loop.status, loop.state_source, loop.liveness) == (LoopStatus.RUNNING, StateSource.REPORTED, Liveness.ALIVE)
-
-
 def test_the_lock_has_the_process_if_the_registry_has_not(tmp_path: Path) -> None:
     case = open_("one", tmp_path)
     (case.project / FOLDER / "loops.json").unlink()
@@ -103,69 +92,11 @@ def test_a_run_that_asks_a_person_waits(tmp_path: Path) -> None:
     assert case.loop().status is LoopStatus.RUNNING
 
 
-def test_a_run_has_its_prompt_iterations_tasks_and_agent(tmp_path: Path) -> None:
-    case = open_("one", tmp_path)
-    run(case, 4821)
-    loop = case.loop()
-    assert (loop.id, loop.aliases) == (ID, ("loop-20261120-110000-1a2b",))
-    assert (loop.task, loop.owner, loop.iteration) == ("Make every test of the cart pass", "claude", 7)
-    assert [(one.number, one.action, one.result) for one in loop.iterations] == [
-        (1, "planner build.task", "start with totals"),
-        (3, "builder review.blocked", '{"why":"lint"}'),
-        (7, "builder build.done", "all green"),
-    ]
-    assert (loop.progress.stories, loop.progress.stories_done) == (2, 1)
-    assert loop.progress.changed_at == datetime(2026, 11, 20, 11, 20, tzinfo=UTC)
-    details = case.details()
-    assert dict(details.notes)["Tasks"] == "[x] Round totals\n[ ] Show cents"
-    assert details.facts == (("loop", "loop-20261120-110000-1a2b"),)
-
-
 def test_a_completed_run_with_open_tasks_is_contradicted(tmp_path: Path) -> None:
     case = open_("one", tmp_path)
     append(case, "loop.terminate", "## Reason\ncompleted\n")
     (loop,) = join_loops([case.loop()], case.project).loops
     assert (loop.badges, loop.success) == (("success-contradicted",), None)
-
-
-def test_earlier_runs_are_in_other_event_files_and_in_the_history(tmp_path: Path) -> None:
-    found = open_("ended", tmp_path).loops()
-    assert {id: (loop.task, loop.status, loop.end_reason) for id, loop in found.items()} == {
-        "orchestrator:history-20261118-090000": ("First work", LoopStatus.ABORTED, "interrupted"),
-        "orchestrator:events-20261119-090000": ("Old work", LoopStatus.UNKNOWN, "no reason was written"),
-        ID: ("Make every test of the cart pass", LoopStatus.COMPLETED, "completed"),
-    }
-    assert [loop.usage.cost_usd for loop in found.values()].count(1.5) == 1
-    assert found[ID].usage.cost_usd == 1.5
-    first = found["orchestrator:history-20261118-090000"]
-    assert [one.outcome for one in first.iterations] == [Outcome.FAILURE]
-
-
-def test_runs_in_working_trees_are_loops_with_their_folder(tmp_path: Path) -> None:
-    case = open_("three-worktrees", tmp_path)
-    run(case, 101)
-    found = case.loops()
-    names = [f"loop-20261120-11000{n}-000{n}" for n in range(3)]
-    ids = [f"orchestrator:{name}/events-20261120-11000{n}" for n, name in enumerate(names)]
-    assert {id: loop.status for id, loop in found.items()} == dict(
-        zip(ids, (LoopStatus.RUNNING, LoopStatus.CRASHED, LoopStatus.LIMIT), strict=True)
-    )
-    assert [found[id].cwd for id in ids] == [f"{case.project}/.worktrees/{name}" for name in names]
-
-
-def test_memories_are_lessons_with_kind_line_time_and_run(tmp_path: Path) -> None:
-    case = open_("one", tmp_path)
-    found = {lesson.text.partition(";")[0]: lesson for lesson in case.lessons()}
-    assert {text: (lesson.kind, lesson.line, lesson.title) for text, lesson in found.items()} == {
-        "Round once, in money.py": (LessonKind.WARNING, 6, "Patterns"),
-        "Amounts are Decimal": (LessonKind.APPROACH, 13, "Decisions"),
-        "Two failures of the cart at night: fake the clock": (LessonKind.FIX, 19, "Fixes"),
-        "The shop has two tax rates": (LessonKind.FACT, 25, "Context"),
-    }
-    first = found["Round once, in money.py"]
-    assert first.text == "Round once, in money.py; the templates only format\nnever in a template"
-    assert (first.file, first.loop_id, first.loaded) == (f"{FOLDER}/agent/memories.md", ID, True)
-    assert found["Two failures of the cart at night: fake the clock"].loop_id == ""
 
 
 def test_linked_memories_of_working_trees_are_the_same_lessons(tmp_path: Path) -> None:

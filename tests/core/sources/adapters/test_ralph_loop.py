@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records.loops import Liveness, LoopStatus, StateSource
-from core.sources.adapters.ralph_loop import CAPPED, ENDLESS, TWO_SESSIONS, RalphLoopAdapter
+from core.sources.adapters.ralph_loop import TWO_SESSIONS, RalphLoopAdapter
 from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
@@ -41,40 +41,10 @@ def change(case: Case, old: str, new: str) -> None:
     os.utime(state_file(case), (WORKING.timestamp(), WORKING.timestamp()))
 
 
-def test_an_active_loop_has_its_counter_promise_and_session(tmp_path: Path) -> None:
-    loop = open_("active", tmp_path).loop()
-    assert (loop.id, loop.status, loop.state_source) == (ID, LoopStatus.RUNNING, REPORTED)
-    assert (loop.iteration, loop.max_iterations, loop.criteria) == (4, 20, ("ALL GREEN",))
-    assert loop.task == "Make every test of the cart pass. Commit after each."
-    assert (loop.session_ids, loop.model, loop.owner) == ((SESSION,), "claude-sonnet-5", "claude")
-    assert loop.started_at == datetime(2026, 11, 20, 11, tzinfo=UTC)
-    assert (loop.liveness, loop.badges) == (Liveness.FRESH, ())
-
-
-def test_a_loop_without_session_and_limit_finds_the_session_and_warns(tmp_path: Path) -> None:
-    loop = open_("no-session", tmp_path).loop()
-    assert (loop.id, loop.session_ids) == ("ralph-loop:20261120T110000", (OTHER,))
-    assert (loop.max_iterations, loop.criteria, loop.badges) == (None, (), (ENDLESS,))
-
-
-def test_damaged_numbers_make_it_corrupt(tmp_path: Path) -> None:
-    loop = open_("corrupt", tmp_path).loop()
-    assert (loop.status, loop.end_reason, loop.state_source) == (LoopStatus.UNKNOWN, "corrupt", INFERRED)
-
-
 def test_a_loop_that_is_not_active_does_not_run(tmp_path: Path) -> None:
     case = open_("active", tmp_path)
     change(case, "active: true", "active: false")
     assert (case.loop().status, case.loop().end_reason) == (LoopStatus.UNKNOWN, "not active")
-
-
-def test_eight_blocks_in_a_row_are_the_limit_of_the_agent(tmp_path: Path) -> None:
-    case = open_("capped-at-8", tmp_path)
-    loop = case.loop()
-    assert (loop.status, loop.state_source, loop.end_reason) == (LoopStatus.LIMIT, INFERRED, CAPPED)
-    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in loop.end_reason
-    assert (loop.iteration, loop.max_iterations) == (9, 50)
-    assert loop.ended_at is not None
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.records.debug_sessions import Failure
-from core.records.loops import Liveness, Loop, LoopStatus, Outcome, StateSource, Usage
-from core.records.reflections import LessonKind
+from core.records.loops import Liveness, Loop, LoopStatus, StateSource
 from core.sources.adapters.claude import ClaudeAdapter
 from core.sources.adapters.join import join_loops
 from core.sources.adapters.ralph_tui import RalphTuiAdapter
@@ -71,12 +69,6 @@ def test_the_state_is_that_of_the_session_and_its_process(
     assert (loop.status, loop.state_source, loop.end_reason) == expected
 
 
-def test_a_lock_of_an_ended_process_shows_a_crash(tmp_path: Path) -> None:
-    loop = open_("crashed-lock", tmp_path).loop()
-    assert (loop.status, loop.badges, loop.liveness) == (LoopStatus.CRASHED, ("crashed",), Liveness.DEAD)
-    assert loop.ended_at == datetime(2026, 11, 20, 11, 55, tzinfo=UTC)
-
-
 @pytest.mark.parametrize("lock", [None, {"hostname": "another"}, {"sessionId": "another"}, {"hostname": "here"}])
 def test_without_a_lock_of_this_machine_the_age_decides(tmp_path: Path, lock: dict[str, str] | None) -> None:
     case = open_("crashed-lock", tmp_path)
@@ -92,57 +84,12 @@ def test_without_a_lock_of_this_machine_the_age_decides(tmp_path: Path, lock: di
     assert (case.loop().liveness, case.loop().badges) == (Liveness.STALE, ("stale",))
 
 
-def test_a_session_has_its_tasks_iterations_tokens_and_agent(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    run(case)
-    loop = case.loop()
-    assert (loop.id, loop.task, loop.owner, loop.model) == (ID, "Round once", "claude", "sonnet")
-    assert (loop.iteration, loop.max_iterations, loop.pid, loop.liveness) == (2, 10, 4821, Liveness.ALIVE)
-    assert loop.usage == Usage(input=58_300, output=3_010)
-    assert loop.criteria == ("US-001 Round totals once", "US-002 Show cents")
-    assert (loop.progress.stories, loop.progress.stories_done, loop.progress.files_changed) == (2, 1, 2)
-    assert loop.progress.changed_at == datetime(2026, 11, 20, 11, 30, 41, tzinfo=UTC)
-    first, second = loop.iterations
-    assert (first.number, first.outcome, first.duration_ms) == (1, Outcome.SUCCESS, 640_000)
-    assert first.files == ("shop/money.py", "shop/cart.py")
-    assert (second.outcome, second.failures) == (Outcome.FAILURE, (Failure(message="exit 1"),))
-    assert loop.files[:3] == (f"{FOLDER}/session.json", "prd.json", f"{FOLDER}/progress.md")
-
-
-def test_details_have_what_the_logs_contain(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    details = case.details()
-    first = details.iterations[0]
-    assert first.result == "Moved rounding to money.py\nCompleted on the first try"
-    assert first.learnings == (
-        "The templates formatted, they must not round",
-        "Never run the suite without -p no:randomly",
-    )
-    assert dict(details.notes)["Tasks"] == "[x] US-001 Round totals once\n[/] US-002 Show cents"
-    assert dict(details.facts) == {"tracker": "json"}
-
-
-def test_the_limit_of_iterations_with_open_tasks_and_the_cost_of_the_session(tmp_path: Path) -> None:
-    loop = open_("limit", tmp_path).loop()
-    assert (loop.status, loop.state_source, loop.raw_status) == (LoopStatus.LIMIT, StateSource.INFERRED, "interrupted")
-    assert (loop.usage.cost_usd, loop.ended_at) == (1.25, datetime(2026, 11, 20, 11, 54, tzinfo=UTC))
-    assert not loop.ended_approximate
-
-
 def test_a_completed_session_with_open_tasks_is_contradicted(tmp_path: Path) -> None:
     case = open_("running", tmp_path)
     change(case, status="completed")
     (loop,) = join_loops([case.loop()], case.project).loops
     assert (loop.badges, loop.success) == (("success-contradicted",), None)
     assert loop.liveness_reason == "success is claimed, but 1 of 2 stories are open"
-
-
-def test_a_parallel_session_has_the_tasks_of_its_graph(tmp_path: Path) -> None:
-    case = open_("parallel", tmp_path)
-    run(case)
-    loop = case.loop()
-    assert (loop.status, loop.pid, loop.task) == (LoopStatus.RUNNING, 4821, "Round totals once; Show cents; Export")
-    assert (loop.progress.stories, loop.progress.stories_done) == (3, 1)
 
 
 def test_sessions_of_workers_in_working_trees_are_joined(tmp_path: Path) -> None:
@@ -166,40 +113,10 @@ def test_sessions_of_workers_in_working_trees_are_joined(tmp_path: Path) -> None
     assert loop.aliases == ("claude:worker-0", "claude:worker-1")
 
 
-def test_the_registry_leads_to_sessions_in_folders_of_the_project_only(tmp_path: Path) -> None:
-    found = open_("registry", tmp_path).loops()
-    assert {id: loop.status for id, loop in found.items()} == {
-        ID: LoopStatus.PAUSED,
-        "ralph-tui:aaaa0000-0000-4000-8000-000000000001": LoopStatus.COMPLETED,
-        "ralph-tui:dddd0000": LoopStatus.UNKNOWN,
-    }
-    assert found[ID].cwd.endswith("/shop")
-    registered = found["ralph-tui:aaaa0000-0000-4000-8000-000000000001"]
-    assert (registered.owner, registered.task) == ("opencode", "shop-epic-1")
-    old = found["ralph-tui:dddd0000"]
-    assert (old.state_source, old.usage.output, len(old.iterations)) == (StateSource.INFERRED, 2_100, 1)
-
-
 def test_without_the_home_folder_the_registry_is_not_read(tmp_path: Path) -> None:
     case = open_("registry", tmp_path)
     case.set_folders(home=None)
     assert set(case.loops()) == {"ralph-tui:dddd0000"}
-
-
-def test_lessons_are_those_of_the_progress_log_and_of_the_logs_with_their_lines(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    found = {lesson.text: lesson for lesson in case.lessons()}
-    assert {text: (one.file, one.line) for text, one in found.items()} == {
-        "Money is Decimal; quantize once, in money.py": (f"{FOLDER}/progress.md", 8),
-        "The templates formatted, they must not round": (f"{FOLDER}/progress.md", 18),
-        "Never run the suite without -p no:randomly": (
-            f"{FOLDER}/iterations/9c0f4a7e_2026-11-20_11-20-01_US-001.log",
-            17,
-        ),
-    }
-    assert {one.loop_id for one in found.values()} == {ID}
-    never = found["Never run the suite without -p no:randomly"]
-    assert (never.kind, never.outcome) == (LessonKind.WARNING, Outcome.SUCCESS)
 
 
 def test_a_new_session_overwrites_the_log_but_its_lessons_and_the_old_session_stay(tmp_path: Path) -> None:
