@@ -59,7 +59,8 @@ def dashboard(path: Path | None) -> None:
 def demo(check: bool, seconds: float | None) -> None:
     """Open the dashboard on a sample project in which loops run while you watch.
 
-    The sample project is a temporary copy that is removed at the end, so you can try anything.
+    The sample project is a temporary copy that is removed at the end, so you can try anything. The
+    loops run for about nine minutes.
 
     \b
     Examples:

@@ -75,14 +75,18 @@ def test_loops_complete_crash_and_are_replaced_by_new_loops() -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_ends_with_few_new_loops_and_review_reaches_zero() -> None:
+def test_the_demo_ends_after_nine_minutes_with_few_new_loops_and_review_reaches_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """First the questions that are worth the time are answered, until none is left, then all others."""
     with demo.scratch_project(datetime.now(UTC)) as paths:
         before = len(Index(paths, Settings(), clock=lambda: datetime.now(UTC), is_kept=False).load().loops)
-        player = demo.DemoPlayer(paths, interval=0.0001)
+        player, pauses = demo.DemoPlayer(paths), list[float]()
+        monkeypatch.setattr(player._stopping, "wait", pauses.append)
         count = len(opened(paths).search_all().worth_reading)
         player.start()
         player.join()
+        assert 8 < sum(pauses) / 60 < 10
         project = opened(paths)
         assert abs(len(project.search_all().worth_reading) - count) < 6
         loops = project.view.snapshot.loops.values()
