@@ -26,7 +26,7 @@ from core.decisions.commands import Restore
 from core.index.search_words import HitKind, SearchHit, parse_search
 from core.show.work import WorkLinks, session_key, task_key
 from core.sources.patterns import read_archives
-from tui.kit.actions import PLACES, actions_of
+from tui.kit.actions import ACTIONS, OF_APP, PLACES, actions_of
 from tui.kit.saved_views import BUILT_IN, SavedView, own_views
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
@@ -218,9 +218,12 @@ class PaletteCommands(Provider):
         services, screen = self._services, self.screen
         found: list[tuple[str, Callable[[], Any]]] = []
         if isinstance(screen, BaseScreen):
-            for action in actions_of(screen.place):
+            here = actions_of(screen.place)
+            # A main screen can open What-if and Compare, which only some of them have a key for.
+            elsewhere = [one for one in ACTIONS if one.id in OF_APP and one not in here and screen.place in PLACES]
+            for action in (*here, *elsewhere):
                 if action.group != "Move":
-                    key = services.shown_key(action.id)
+                    key = services.shown_key(action.id) if action in here else ""
                     text = f"{action.label}: {action.tooltip}" + (f"  ({key})" if key else "")
                     found.append((text, partial(self._act, action.id)))
         for view in (*own_views(services.user_state), *BUILT_IN):

@@ -41,6 +41,7 @@ from tui.kit.bars import KeyLine, TopBar
 from tui.kit.glyphs import ASCII
 from tui.screens import frame, review
 from tui.screens.dialogs import AskLine, Confirm, Help
+from tui.screens.what_if import WhatIfScreen
 
 ESTABLISHED = "pat-error-unique-violation-007"
 
@@ -407,6 +408,9 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
 
         await find("Go to Log")
         await user.until(lambda: user.app.screen.id == "log", "Log in front")
+        await find("try other thresholds")
+        await user.until(lambda: isinstance(user.app.screen, WhatIfScreen), "What-if over Log")
+        await user.press("q")
         await find(ESTABLISHED)
         await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
         await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
