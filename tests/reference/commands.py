@@ -52,7 +52,8 @@ def _sections(program: Program, context: click.Context) -> Iterator[str]:
 def _command(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
     yield f"{'#' * level} {context.command_path}\n"
     yield f"```text\n{_own_help(command, context).rstrip()}\n```\n"
-    flags = [flag for flag in SHARED_OPTIONS if flag in {name for param in command.params for name in param.opts}]
+    shared = {name for param in command.params if _is_shared(param) for name in param.opts}
+    flags = [flag for flag in SHARED_OPTIONS if flag in shared]
     if flags:
         yield f"Common options: {', '.join(f'`{flag}`' for flag in flags)}.{_objects(context)}\n"
     if isinstance(command, click.Group):
@@ -62,10 +63,16 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
                 yield from _command(child, click.Context(child, context, name, terminal_width=88), level + 1)
 
 
+def _is_shared(param: click.Parameter) -> bool:
+    """Return whether the help of a command lists a common option; `--by` of `cost` is its own."""
+    is_listed = isinstance(param, click.Option) and not param.hidden and not param.expose_value
+    return is_listed and not SHARED_OPTIONS.keys().isdisjoint(param.opts)
+
+
 def _own_help(command: click.Command, context: click.Context) -> str:
     """The help of a command without the options and the description of JSON that all commands share."""
     own = copy(command)
-    own.params = [param for param in command.params if not SHARED_OPTIONS.keys() & {*param.opts}]
+    own.params = [param for param in command.params if not _is_shared(param)]
     own.add_help_option = False
     formatter = context.make_formatter()
     own.format_usage(context, formatter)

@@ -61,9 +61,9 @@ SHARED_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 """The options that are stored in `Invocation`."""
 
 
-def _shared_option(flag: str) -> click.Option:
+def _shared_option(flag: str, *, hidden: bool = False) -> click.Option:
     names = [flag, "as_json"] if flag == "--json" else [flag]
-    return click.Option(names, expose_value=False, callback=_store, **SHARED_OPTIONS[flag])
+    return click.Option(names, expose_value=False, callback=_store, hidden=hidden, **SHARED_OPTIONS[flag])
 
 
 def _append(flag: str, command: Decorated) -> Decorated:
@@ -77,7 +77,7 @@ def _append(flag: str, command: Decorated) -> Decorated:
 
 project_option: Final = partial(_append, "--project")  # `--project PATH`, before or after the name of the command.
 readonly_option: Final = partial(_append, "--readonly")
-"""`--readonly`, before the name of the command, or after the folder of the dashboard."""
+"""`--readonly`, before the name of the command, or after the folder of the dashboard; all commands accept it."""
 
 
 class Command(click.Command):
@@ -87,6 +87,9 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **attributes: Any) -> None:
         attributes["params"] = [*(params or ()), *map(_shared_option, self.standard)]
+        if not any("--readonly" in param.opts for param in attributes["params"]):
+            # The help of the program lists it; here it is only accepted.
+            attributes["params"].append(_shared_option("--readonly", hidden=True))
         super().__init__(*args, **attributes)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -76,7 +76,11 @@ def test_writing_commands_are_refused_and_others_work(project: Path, call: Call)
     assert tree(project) == before
 
 
-def test_the_environment_asks_for_it_as_well(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_or_an_option_at_the_end_asks_for_it_as_well(
+    project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "read-only" in call("pattern", "promote", PATTERN, "--project", project, "--readonly").err
+    release(project / ".aiwg")
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
     assert "read-only" in call("pattern", "promote", PATTERN, "--project", project).err
     monkeypatch.setenv("RALPHDECK_READONLY", "0")
