@@ -140,7 +140,12 @@ def is_plain_ascii(text: str) -> bool:
 def _mask_and_cut(text: str, limit: int | None) -> str:
     if limit is None or len(text) <= limit:
         return mask_secrets(text)
-    return mask_secrets(text[: limit + _MARGIN])[: max(limit - 1, 0)] + ELLIPSIS
+    return end_with_ellipsis(mask_secrets(text[: limit + _MARGIN])[: max(limit - 1, 0)])
+
+
+def end_with_ellipsis(head: str) -> str:
+    """Mark a text as cut, unless it was cut after an ellipsis of its own."""
+    return kept if (kept := head.rstrip()).endswith(ELLIPSIS) else head + ELLIPSIS
 
 
 def escape_invisible(json_text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from core.base.text import ELLIPSIS, visible_line
+from core.base.text import end_with_ellipsis, visible_line
 from core.show.pages.document import Table, Text
 from core.show.pages.markdown import plain_text
 
@@ -46,4 +46,4 @@ def list_table(columns: Sequence[Column], rows: Sequence[Cells], ids: Sequence[s
 def _short(cell: Text, column: str) -> Text:
     if column != "title" or len(text := visible_line(plain_text(cell))) <= MAX_TITLE:
         return cell
-    return (f"{text[: MAX_TITLE - 1]}{ELLIPSIS}",)
+    return (end_with_ellipsis(text[: MAX_TITLE - 1]),)

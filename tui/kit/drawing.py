@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
+from core.base.text import ELLIPSIS
 from tui.kit.textual_private import style_parser
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:
     return len(one) == len(other) and all(a.is_same(b) for a, b in zip(one, other, strict=True))
 
 
+def shorten(content: Content, width: int) -> Content:
+    """Cut `content` to `width` cells and end it with an ellipsis, unless it was cut after one of its own."""
+    cut = content.truncate(width, ellipsis=True)
+    if cut is not content and (head := cut.plain[:-1].rstrip()).endswith(ELLIPSIS):
+        return content[: len(head)]
+    return cut
+
+
 def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) -> Content:
     """Cut or pad `content` to exactly `width` cells.
 
@@ -43,16 +52,16 @@ def fit(content: Content, width: int, align: Align = "left", keep_end: int = 0) 
     if width <= 0:
         return Content("")
     if keep_end and content.cell_length > width > keep_end:
-        head = content.truncate(width - keep_end, ellipsis=True)
+        head = shorten(content, width - keep_end)
         content = Content.assemble(head, content[len(content) - keep_end :])
-    content = content.truncate(width, ellipsis=True)
+    content = shorten(content, width)
     missing = max(width - content.cell_length, 0)
     return content.pad_left(missing) if align == "right" else content.pad_right(missing)
 
 
 def to_strip(widget: Widget, content: Content, width: int, style: Style) -> Strip:
     """Convert one line of content to a strip of `width` cells with a base style."""
-    content = content.truncate(width, ellipsis=True)
+    content = shorten(content, width)
     segments = [
         Segment(text, (style + text_style).rich_style)
         for text, text_style in content.render(style, end="", parse_style=style_parser(widget))

@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from core.show.table import ALWAYS
-from tui.kit.drawing import cursor_line, fit, is_same, selected, to_strip, with_selection
+from tui.kit.drawing import cursor_line, fit, is_same, selected, shorten, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual import events
@@ -401,7 +401,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         key = self._keys[row]
         bar = ("▌" if row == self.cursor else " ", "$accent")
         if part:
-            below = self._row(key).below.truncate(max(width - INDENT, 1), ellipsis=True)
+            below = shorten(self._row(key).below, max(width - INDENT, 1))
             return Content.assemble(bar, " " * (INDENT - 1), below)
         cells = self._row(key).cells
         parts: list[Content | str | tuple[str, str]] = [bar, ("*" if key in self._marked else " ", "$accent bold")]

@@ -15,7 +15,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.base.formatting import format_count, format_decimal
-from core.base.text import visible_line
+from core.base.text import end_with_ellipsis, visible_line
 from core.records.patterns import Maturity
 from core.show.filter_parser import build_id_query
 from core.show.metrics import DEFAULT_WEEKS
@@ -41,7 +41,7 @@ from core.show.metrics.sections import (
 )
 from core.show.table import Column
 from tui.kit.bars import Item, ItemLine
-from tui.kit.drawing import Drawing
+from tui.kit.drawing import Drawing, fit
 from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
 from tui.kit.record_table import GUTTER, RecordTable, fit_columns
 from tui.screens.base_screen import BaseScreen
@@ -388,9 +388,8 @@ def _bars(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Conte
     bars = width - label - number - 2
     lines = []
     for row, text in zip(rows, numbers, strict=True):
-        name = Content(visible_line(row.label)).truncate(label, ellipsis=True)
         drawn = bar_cell(figure, row, bars, glyphs)
-        parts = name.pad_right(label - name.cell_length), " ", drawn.pad_right(bars - drawn.cell_length), " "
+        parts = fit(Content(visible_line(row.label)), label), " ", drawn.pad_right(bars - drawn.cell_length), " "
         lines.append(Content.assemble(*parts, (f"{text:>{number}}", "$quiet")))
     return [*lines, *several]
 
@@ -402,7 +401,7 @@ def _wrapped(text: str, width: int, most: int) -> list[Content]:
     if len(lines) <= most:
         return list(lines)
     last = Content(lines[most - 1].plain.rstrip()).truncate(width - 1)
-    return [*lines[: most - 1], Content(f"{last.plain.rstrip()}…")]
+    return [*lines[: most - 1], Content(end_with_ellipsis(last.plain.rstrip()))]
 
 
 class MetricsScreen(BaseScreen):

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from core.base.formatting import format_percent
 from core.base.masking import find_secrets, mask_secrets
-from core.base.text import ELLIPSIS, escape_invisible, plural, visible_line, visible_lines
+from core.base.text import end_with_ellipsis, escape_invisible, plural, visible_line, visible_lines
 from core.cli.invocation import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
@@ -266,10 +266,10 @@ def _shortened(text: str, width: int, *, keep_end: bool) -> str:
     tail = text[-ID_END:] if keep_end and width > 2 * ID_END else ""
     room = max(width - 1 - _width(tail), 0)
     if _is_narrow(text):
-        return text[:room].rstrip() + ELLIPSIS + tail
+        return end_with_ellipsis(text[:room].rstrip()) + tail
     from rich.cells import set_cell_size
 
-    return set_cell_size(text, room).rstrip() + ELLIPSIS + tail
+    return end_with_ellipsis(set_cell_size(text, room).rstrip()) + tail
 
 
 def _width(text: str) -> int:

@@ -128,6 +128,11 @@ def test_visible_respects_the_limit(text: str, limit: int) -> None:
         assert visible(text, limit).endswith(ELLIPSIS)
 
 
+def test_a_text_that_is_cut_after_an_ellipsis_ends_with_one() -> None:
+    for limit in (13, 14):
+        assert visible_line("Timeout of … ms for a test", limit) == "Timeout of …"
+
+
 @given(ANY_TEXT)
 def test_a_visible_line_is_one_line(text: str) -> None:
     line = visible_line(text)

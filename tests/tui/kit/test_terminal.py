@@ -197,3 +197,8 @@ def test_an_emoji_is_never_cut_in_half() -> None:
     for text in WIDE:
         for width in range(1, 12):
             assert fit(Content(text), width).cell_length == width
+
+
+def test_a_line_that_is_cut_after_an_ellipsis_ends_with_one() -> None:
+    for width in (13, 14):
+        assert fit(Content("Timeout of … ms for a test"), width).plain.rstrip() == "Timeout of …"
