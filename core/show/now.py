@@ -283,7 +283,7 @@ def _connected(setup: Setup) -> NowSection:
     lines = [NowLine(_STEP, "Work as usual; the first session appears here while it runs.")]
     if setup.has_hook_problem:
         lines.insert(0, NowLine(_RESULTS[_FAILED], setup.hooks, text="see: ralphdeck doctor"))
-    return _steps(f"Connected: {', '.join(setup.connected)}{hooks}", lines)
+    return _steps(f"Connected to {', '.join(setup.connected)}{hooks}", lines)
 
 
 def _connect(setup: Setup) -> NowSection:

@@ -78,7 +78,7 @@ def compile_lessons(
     folder = project.project.project
     named = [*TARGETS] if "all" in targets else [*dict.fromkeys(targets)] or find_targets(folder)
     if not named and not remove:
-        raise Refused(f"no file has lessons yet; name a target: {', '.join(TARGETS)}")
+        raise Refused(f"no file has lessons yet; name a target: {', '.join(TARGETS)} or all")
     answered = project.view.snapshot.curation.dismissed
     if remove:
         _write([plan_removal(target, folder, answered, force=force) for target in named], None, folder, dry_run=dry_run)

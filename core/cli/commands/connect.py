@@ -102,9 +102,10 @@ def connect(
     notes = []
     if not has_mcp and not no_mcp:
         notes.append(f"The MCP server is left out; for it, {install_hint('mcp')}, then connect again")
-    if Path(program).is_absolute() and not is_global:
+    changes = [change.after or b"" for plan in plans for change in plan.changes]
+    if Path(program).is_absolute() and not is_global and any(program.encode() in after for after in changes):
         notes.append(
-            "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
+            "The files name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
             "put it on the PATH and connect again"
         )
     ignores = not is_global and not remove and not is_ignoring(project)

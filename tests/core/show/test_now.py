@@ -165,7 +165,7 @@ def test_texts_of_records_are_made_visible_and_secrets_are_masked() -> None:
         (Setup(agent="claude", writes=((".mcp.json", "the MCP server"),)), "No agent is connected"),
         (
             Setup(connected=("Claude Code",), hooks="hooks answer in 0.1 s"),
-            "Connected: Claude Code (hooks answer in 0.1 s)",
+            "Connected to Claude Code (hooks answer in 0.1 s)",
         ),
         (Setup(is_trusted=False), "Not trusted"),
     ],
@@ -178,7 +178,7 @@ def test_an_empty_project_names_the_next_step(setup: Setup, title: str) -> None:
 def test_a_hook_that_does_not_answer_is_a_problem() -> None:
     setup = Setup(connected=("Codex",), hooks="the hook of Codex exits with 1", has_hook_problem=True)
     (found,) = page_of(setup=setup).sections
-    assert found.title == "Connected: Codex" and found.lines[0].title == "the hook of Codex exits with 1"
+    assert found.title == "Connected to Codex" and found.lines[0].title == "the hook of Codex exits with 1"
 
 
 def test_sessions_of_agents_without_a_connection_name_the_command() -> None:

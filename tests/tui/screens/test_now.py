@@ -177,7 +177,7 @@ async def test_a_broken_hook_of_a_connected_agent_is_shown(
     project = tmp_path / "empty"
     (project / ".aiwg" / "ralph").mkdir(parents=True)
     async with open_dashboard(project, home, place="now") as user:
-        await user.sees("Connected: Codex", "the hook of Codex exits with 1")
+        await user.sees("Connected to Codex", "the hook of Codex exits with 1")
 
 
 def make_page(*counts: int) -> Now:

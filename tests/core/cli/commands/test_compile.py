@@ -21,7 +21,8 @@ def lessons(project: Path) -> list[str]:
 
 def test_it_writes_checks_and_removes(sample: Path, call: Call) -> None:
     known = lessons(sample)
-    assert call("compile", "--check", "--project", sample).code == 1, "nothing is compiled yet"
+    nothing = call("compile", "--check", "--project", sample)
+    assert nothing.code == 1 and nothing.err.endswith("copilot, skills or all\n")
     shown = call("compile", "agents-md", "cursor", "--dry-run", "--project", sample)
     assert (shown.code, lessons(sample)) == (0, known) and "+## Approved lessons" in shown.out
     written = call("compile", "agents-md", "cursor", "--json", "--project", sample).document

@@ -84,7 +84,7 @@ def test_without_a_terminal_it_shows_the_plan_and_writes_nothing(project: Path, 
         "  +- After a task: `report_outcome`, with the lessons that helped or harmed.\n"
         "  +- For a new insight: `propose_lesson`. A person reviews it before another agent gets it.\n"
         "  +<!-- END ralphdeck -->\n"
-        "The hooks name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
+        "The files name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
         "put it on the PATH and connect again\n"
     )
 
@@ -96,9 +96,10 @@ def test_it_writes_tests_the_hook_and_lists_what_is_left(project: Path, call: Ca
     end = result.out.partition("Connected Claude Code: 4 files\n")[2].splitlines()
     assert end[0].startswith("  The hook of Claude Code answers in 0.")
     assert [line.startswith("  Left for you: ") for line in end[1:]] == [True, True, True, True, False]
-    assert end[5].startswith("The hooks name ralphdeck by a path of this machine")
+    assert end[5].startswith("The files name ralphdeck by a path of this machine")
     again = call("connect", "claude", "--yes")
     assert again.code == 0 and again.out.startswith("Claude Code\n  nothing to change\n")
+    assert "by a path" not in call("connect", "opencode", "--no-mcp", "--yes").out, "it runs no hooks"
 
 
 def answer_questions(project: Path, tmp_path: Path, *answers: str) -> tuple[int, list[str]]:
