@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.team.working_copy import Psql
+from tests.core.team.working_copy import Psql, WorkingCopy
 from tests.team_server import PASSWORD, Team, find_program
 
 
@@ -38,3 +38,13 @@ def psql(team: Team) -> Psql:
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def ada(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "ada", team, "ada")
+
+
+@pytest.fixture
+def rita(team: Team, tmp_path: Path) -> WorkingCopy:
+    return WorkingCopy(tmp_path / "rita", team, "rita")

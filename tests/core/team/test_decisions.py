@@ -139,20 +139,6 @@ def test_decision_changes_texts_with_it_or_not_at_all(team: Team) -> None:
     assert changed == {"a": ("new", "{}"), "b": ("", None)}
 
 
-def test_conflict_reports_who_when_and_what(team: Team) -> None:
-    rita, ada = team.space("rita"), team.space("ada")
-    project = join(rita, ada)
-    payload = make_decision(1, reason="flaky")
-    recorded = rita.decide(project, payload, ["a", "b"], seen=0)
-    (conflict,) = ada.decide(project, make_decision(2, "Ada"), ["b", "c"], seen=0).conflicts
-    assert (conflict.by, conflict.at, conflict.subject, conflict.payload) == (
-        "Rita",
-        recorded.recorded_at,
-        "b",
-        payload,
-    )
-
-
 def test_bytes_of_a_decision_that_are_not_json_are_refused(team: Team) -> None:
     rita = team.space("rita")
     with pytest.raises(InvalidCall):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -17,7 +16,7 @@ from core.team.errors import AccessDenied
 from core.team.follow import Follower, hide_question, read_status
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, Watched, offline
 from tests.core.team.working_copy import WorkingCopy, make_record, make_use_event
-from tests.team_server import SPACE, Team
+from tests.team_server import SPACE
 
 QUESTION = hide_question("shop", "inversion of pat-error-a-001")
 
@@ -60,6 +59,7 @@ def wait_for(is_reached: Callable[[], object]) -> None:
 
 def test_a_first_sync_shows_member_level_and_since_when_online(follower: Follower, watched: Watched) -> None:
     status = watched.wait_for(lambda status: status.is_online)
+    assert watched.statuses[0].offline_since is None
     assert (status.space, status.member, status.level) == ("shop", "ana", "reviewer")
     assert status.since == status.last_sync == NOW
     assert status.offline_since is None
@@ -156,13 +156,6 @@ def test_the_time_of_the_first_failure_is_known_in_the_next_run(
         status = watched.wait_for(lambda status: status.problem)
     assert status.offline_since == earlier
     assert status.member == "ana"
-
-
-def test_nothing_is_shown_as_offline_before_the_first_attempt(joined: FakeJoined, watched: Watched) -> None:
-    joined.kept = TeamStatus(space="shop", since=NOW, last_sync=NOW)
-    with watched.follow(joined):
-        watched.wait_for(lambda status: status.is_online)
-    assert watched.statuses[0].offline_since is None
 
 
 def test_pauses_grow_up_to_a_limit(joined: FakeJoined, space: FakeSpace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,14 +261,6 @@ def test_a_project_that_cannot_be_opened_is_reported(watched: Watched) -> None:
 A = "pat-error-a-001"
 
 
-def wait_until(is_reached: Callable[[], object]) -> None:
-    end = monotonic() + WAIT
-    pause = threading.Event()
-    while not is_reached():
-        assert monotonic() < end
-        pause.wait(0.01)
-
-
 class Program:
     """A watched project of a member, with what it reports."""
 
@@ -300,7 +285,7 @@ def watching(copy: WorkingCopy) -> Iterator[Program]:
     thread = threading.Thread(target=program.loop.run)
     thread.start()
     try:
-        wait_until(lambda: program.loop.team is not None and program.loop.team.status.is_online)
+        wait_for(lambda: program.loop.team is not None and program.loop.team.status.is_online)
         yield program
     finally:
         start = monotonic()
@@ -309,38 +294,29 @@ def watching(copy: WorkingCopy) -> Iterator[Program]:
         assert monotonic() - start < 5
 
 
-@pytest.fixture
-def ada(team: Team, tmp_path: Path) -> WorkingCopy:
-    return WorkingCopy(tmp_path / "ada", team, "ada")
-
-
-@pytest.fixture
-def rita(team: Team, tmp_path: Path) -> WorkingCopy:
-    return WorkingCopy(tmp_path / "rita", team, "rita")
-
-
-def test_patterns_and_uses_reach_the_other_program(ada: WorkingCopy, rita: WorkingCopy) -> None:
-    with watching(ada), watching(rita) as there:
+def test_members_see_each_others_patterns_uses_and_open_question(ada: WorkingCopy, rita: WorkingCopy) -> None:
+    with watching(ada) as here, watching(rita) as there:
         ada.write(make_record(A))
         ada.log(make_use_event(1, A, "loop-1"))
-        wait_until(lambda: A in there.project.view.snapshot.patterns)
-        wait_until(lambda: there.project.view.board.assessment(A).uses == 1)
+        wait_for(lambda: A in there.project.view.snapshot.patterns)
+        wait_for(lambda: there.project.view.board.assessment(A).uses == 1)
         assert there.reported("pattern-new") == [f"new pattern: {A}"]
-
-
-def test_members_see_each_other_and_the_open_question(ada: WorkingCopy, rita: WorkingCopy) -> None:
-    with watching(ada) as here, watching(rita) as there:
         mine, other = here.loop.team, there.loop.team
         assert mine is not None and other is not None
-        wait_until(lambda: {one.member for one in mine.status.present} == {"Ada", "Rita"})
+        wait_for(lambda: {one.member for one in mine.status.present} == {"Ada", "Rita"})
         other.hold("the question")
-        wait_until(lambda: mine.holder("the question"))
+        wait_for(lambda: mine.holder("the question"))
         lease = mine.holder("the question")
         assert lease is not None and lease.member == "Rita"
         assert abs((lease.since - here.project.now()).total_seconds()) < 5
         mine.hold("the question")
         assert other.holder("the question") is None
-    wait_until(lambda: not ada.team.connect("ada").execute("select * from ralphdeck.presence").fetchall())
+        wait_for(lambda: here.team.uses)
+    wait_for(lambda: not ada.team.connect("ada").execute("select * from ralphdeck.presence").fetchall())
+    status = read_status(ada.paths.project)  # known in the next run without the server
+    assert status is not None and not status.present
+    assert {one.project for one in status.uses} == {"x"}
+    assert status.member == "Ada"
 
 
 def test_a_server_that_stops_and_returns_is_reported(ada: WorkingCopy) -> None:
@@ -348,24 +324,14 @@ def test_a_server_that_stops_and_returns_is_reported(ada: WorkingCopy) -> None:
     with watching(ada) as here:
         cluster.stop()
         try:
-            wait_until(lambda: here.team.offline_since)
+            wait_for(lambda: here.team.offline_since)
             ada.write(make_record(A))
             ada.log(make_use_event(1, A, "loop-1"))
-            wait_until(lambda: here.team.to_send == 2)
+            wait_for(lambda: here.team.to_send == 2)
         finally:
             cluster.start()
-        wait_until(lambda: here.team.is_online and not here.team.to_send)
-        wait_until(lambda: len(here.reported("team")) == 3)
+        wait_for(lambda: here.team.is_online and not here.team.to_send)
+        wait_for(lambda: len(here.reported("team")) == 3)
     online, offline, again = here.reported("team")
     assert online == again == f"online: team {SPACE}"
     assert offline.startswith("offline: ")
-
-
-def test_the_activity_of_projects_is_known_in_the_next_run_without_the_server(ada: WorkingCopy) -> None:
-    with watching(ada) as here:
-        wait_until(lambda: here.team.uses)
-    status = read_status(ada.paths.project)
-    assert status is not None
-    assert [one.project for one in status.uses] == ["x"]
-    assert status.member == "Ada"
-    assert not status.present

@@ -44,34 +44,36 @@ def filled(team: Team) -> UUID:
     return rita.info.id
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_contributor_cannot_decide(team: Team, psql: Psql, verb: str) -> None:
+def test_contributor_cannot_decide(team: Team, psql: Psql) -> None:
     space = team.space("carl")
-    refusal = psql("carl", decide(space.info.id, join(space), make_decision(by="Carl", verb=verb)))
-    assert f"your role in the space acme is contributor; {verb} needs reviewer" in refusal
+    project = join(space)
+    for verb in VERBS:
+        refusal = psql("carl", decide(space.info.id, project, make_decision(by="Carl", verb=verb)))
+        assert f"your role in the space acme is contributor; {verb} needs reviewer" in refusal
     assert space.head().seq == 0
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"effects": [{"file": "f", "type": "error", "pattern_id": PATTERN, "insert": {"id": PATTERN}}]},
-        {"effects": [{"file": "f", "type": "error", "pattern_id": "new", "set": {"state": "proven"}}]},
-        {"effects": [{"file": "f", "type": "error", "pattern_id": "new", "remove": True}]},
-        {"effects": [{"file": "f", "type": "error", "pattern_id": "new", "insert": {}, "set": {"a": 1}}]},
-        {"inverse": [{"file": "f", "type": "error", "pattern_id": PATTERN, "remove": True}]},
-        {"inverse": [{"file": "f", "type": "error", "pattern_id": "new", "set": {"state": "proven"}}]},
+def test_candidate_of_a_contributor_changes_no_other_pattern(team: Team, filled: UUID) -> None:
+    space = team.space("carl")
+    project = join(space)
+    place = {"file": "f", "type": "error"}
+    known, new = {**place, "pattern_id": PATTERN}, {**place, "pattern_id": "new"}
+    rows: list[dict[str, object]] = [
+        {"effects": [{**known, "insert": {"id": PATTERN}}]},
+        {"effects": [{**new, "set": {"state": "proven"}}]},
+        {"effects": [{**new, "remove": True}]},
+        {"effects": [{**new, "insert": {}, "set": {"a": 1}}]},
+        {"inverse": [{**known, "remove": True}]},
+        {"inverse": [{**new, "set": {"state": "proven"}}]},
         {"after": {"hashes": {PATTERN: "hash"}}},
         {"after": {"hashes": {}, "patterns": [PATTERN]}},
-    ],
-    ids=str,
-)
-def test_candidate_of_a_contributor_changes_no_other_pattern(
-    team: Team, filled: UUID, changes: dict[str, object]
-) -> None:
-    space = team.space("carl")
-    with pytest.raises(LevelTooLow, match="a contributor can add new candidates only"):
-        space.decide(join(space), make_candidate(2, "new", **changes), ["loop-1"], seen=9)
+    ]
+    only = "a contributor can add new candidates only"
+    for changes in rows:
+        with pytest.raises(LevelTooLow, match=only):
+            space.decide(project, make_candidate(2, "new", **changes), ["loop-1"], seen=9)
+    with pytest.raises(LevelTooLow, match=only):
+        space.decide(project, make_candidate(2, "new"), ["new", PATTERN], seen=9)
 
 
 def test_candidate_of_a_contributor_carries_no_other_text(team: Team, filled: UUID) -> None:
@@ -90,8 +92,7 @@ def test_contributor_cannot_sign_as_another_member(team: Team) -> None:
             space.decide(project, json.dumps({**json.loads(make_candidate()), "by": by}), ["loop-1"], seen=0)
 
 
-@pytest.mark.parametrize("role", ["rolf", "carl", "rita", "ada"])
-def test_no_member_writes_to_tables(psql: Psql, filled: UUID, role: str) -> None:
+def test_no_member_writes_to_tables(psql: Psql, filled: UUID) -> None:
     changes = (
         "insert into ralphdeck.{} default values",
         "update ralphdeck.{} set space_id = default",
@@ -102,9 +103,10 @@ def test_no_member_writes_to_tables(psql: Psql, filled: UUID, role: str) -> None
         "do $$ begin lock table ralphdeck.{} in exclusive mode; end $$",
     )
     statements = [change.format(table) for table in TABLES for change in changes]
-    answers = psql(role, *statements).splitlines()
-    refused = [line for line in answers if DENIED in line or "must be owner" in line]
-    assert len(refused) == len(statements) == len(answers), answers
+    for role in ("rolf", "carl", "rita", "ada"):
+        answers = psql(role, *statements).splitlines()
+        refused = [line for line in answers if DENIED in line or "must be owner" in line]
+        assert len(refused) == len(statements) == len(answers), answers
 
 
 def test_another_space_is_not_readable(psql: Psql, filled: UUID) -> None:
@@ -162,11 +164,11 @@ def test_member_does_not_end_the_lease_of_another(team: Team, filled: UUID) -> N
     assert ("mine", "Rita") in [(lease.question, lease.member) for lease in seen.leases]
 
 
-@pytest.mark.parametrize("role", ["rita", "carl", "rolf"])
-def test_only_an_admin_manages_members(psql: Psql, filled: UUID, role: str) -> None:
-    for level in ("admin", None):
-        answer = psql(role, call(filled, "set_member", role, "Name", level))
-        assert "the management of members needs admin" in answer
+def test_only_an_admin_manages_members(psql: Psql, filled: UUID) -> None:
+    for role in ("rita", "carl", "rolf"):
+        for level in ("admin", None):
+            answer = psql(role, call(filled, "set_member", role, "Name", level))
+            assert "the management of members needs admin" in answer
 
 
 def test_set_role_does_not_change_who_the_member_is(psql: Psql, filled: UUID) -> None:

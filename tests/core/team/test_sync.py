@@ -45,21 +45,11 @@ NO_USES = {"success_rate": 0, "usage_count": 0}
 
 
 @pytest.fixture
-def ada(team: Team, tmp_path: Path) -> WorkingCopy:
-    return WorkingCopy(tmp_path / "ada", team, "ada")
-
-
-@pytest.fixture
-def rita(team: Team, tmp_path: Path) -> WorkingCopy:
-    return WorkingCopy(tmp_path / "rita", team, "rita")
-
-
-@pytest.fixture
 def carl(team: Team, tmp_path: Path) -> WorkingCopy:
     return WorkingCopy(tmp_path / "carl", team, "carl")
 
 
-def test_patterns_and_uses_reach_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
+def test_patterns_their_changes_and_uses_reach_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
     ada.write(make_record(A, usage_count=0))
     ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, A, "loop-2", False))
     sent = ada.sync()
@@ -78,37 +68,25 @@ def test_patterns_and_uses_reach_the_other_project(ada: WorkingCopy, rita: Worki
     assert sums[A]["successes"] == 2 and sums[A]["failures"] == 1
     for name, value in rita.sums([A])[A].items():
         assert value == pytest.approx(sums[A][name], rel=1e-6), name
-
-
-def test_a_second_sync_has_nothing_to_do(ada: WorkingCopy) -> None:
-    ada.write(make_record(A))
-    ada.log(make_use_event(1, A, "loop-1"))
-    ada.sync()
     assert ada.sync().is_empty
+    ada.write(make_record(A, "Check for undefined"))
+    assert ada.sync().sent_texts == 1
+    assert rita.sync().received_texts == 1
+    assert rita.records()[A]["fix_approach"] == ada.records()[A]["fix_approach"]
+    assert rita.sync().is_empty
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", None], ids=["empty", "without a header", "deleted"])
-def test_sums_that_were_lost_are_written_again(ada: WorkingCopy, rita: WorkingCopy, damage: bytes | None) -> None:
+def test_sums_that_were_lost_are_written_again(ada: WorkingCopy, rita: WorkingCopy) -> None:
     ada.write(make_record(A), make_record(B))
     ada.log(make_use_event(1, A, "loop-1"), make_use_event(2, B, "loop-1"))
     ada.sync()
     rita.sync()
     file = rita.paths.team_evidence
     before = file.read_bytes()
-    file.unlink() if damage is None else file.write_bytes(damage)
-    rita.sync()
-    assert file.read_bytes() == before
-
-
-def test_a_changed_text_reaches_the_other_project(ada: WorkingCopy, rita: WorkingCopy) -> None:
-    ada.write(make_record(A))
-    ada.sync()
-    rita.sync()
-    ada.write(make_record(A, "Check for undefined"))
-    assert ada.sync().sent_texts == 1
-    assert rita.sync().received_texts == 1
-    assert rita.records()[A]["fix_approach"] == ada.records()[A]["fix_approach"]
-    assert rita.sync().is_empty
+    for damage in (b"", b"{}", None):
+        file.unlink() if damage is None else file.write_bytes(damage)
+        rita.sync()
+        assert file.read_bytes() == before
 
 
 def test_two_texts_for_one_pattern_are_a_conflict_and_nothing_is_overwritten(
@@ -165,21 +143,13 @@ def test_decisions_before_joining_as_a_contributor_stay_in_the_project(carl: Wor
     assert rita.state_of_pattern(A) == "quarantine"
 
 
-def test_a_contributor_cannot_change_a_text(ada: WorkingCopy, carl: WorkingCopy) -> None:
-    ada.write(make_record(A))
-    ada.sync()
-    carl.sync()
-    carl.write(make_record(A, "Ignore the error"))
-    assert carl.sync().conflicts == (A,)
-    assert ada.sync().is_empty
-
-
 def test_a_conflict_ends_when_the_local_text_is_that_of_the_team(ada: WorkingCopy, carl: WorkingCopy) -> None:
     ada.write(make_record(A))
     ada.sync()
     carl.sync()
     carl.write(make_record(A, "Ignore the error"))
     assert carl.sync().conflicts == (A,)
+    assert ada.sync().is_empty, "a contributor cannot change a text"
     carl.write(make_record(A))
     assert carl.sync().conflicts == ()
     carl.write(make_record(A, "Restart"))
@@ -218,14 +188,14 @@ def test_clock_skew_of_a_day_changes_no_sums(ada: WorkingCopy, rita: WorkingCopy
     assert one["helpful"] == pytest.approx(two["helpful"], rel=0.02)  # rita's server counts the use from its arrival
 
 
-def test_ten_thousand_uses_made_offline_are_sent_in_one_sync(ada: WorkingCopy, rita: WorkingCopy) -> None:
+def test_thousands_of_uses_made_offline_are_sent_in_one_sync(ada: WorkingCopy, rita: WorkingCopy) -> None:
     ada.write(*(make_record(f"pat-error-p-{n:03}") for n in range(1, 101)))
     ada.sync()
     at = START - timedelta(days=1)
-    ada.log(*(make_use_event(n, f"pat-error-p-{n % 100 + 1:03}", f"loop-{n}", at=at) for n in range(10_000)))
-    assert ada.sync().sent_uses == 10_000
+    ada.log(*(make_use_event(n, f"pat-error-p-{n % 100 + 1:03}", f"loop-{n}", at=at) for n in range(4_500)))
+    assert ada.sync().sent_uses == 4_500
     rita.sync()
-    assert sum(one["successes"] for one in rita.sums(rita.records()).values()) == 10_000
+    assert sum(one["successes"] for one in rita.sums(rita.records()).values()) == 4_500
 
 
 def test_a_use_that_changed_while_the_state_was_lost_counts_once(ada: WorkingCopy, rita: WorkingCopy) -> None:
@@ -321,19 +291,11 @@ def test_a_record_has_no_counts_loops_secrets_or_paths(sharing: Sharing) -> None
     assert [one for one in PRIVATE if one in text] == []
     assert shared.record["tags"] == ["login"] and shared.record["pattern_id"] == ID
     assert {one.kind for one in sharing.masked} == {"secret", "path"}
-
-
-def test_the_hashes_are_those_of_the_local_and_of_the_masked_text(sharing: Sharing) -> None:
-    shared = sharing.pattern(PatternType.ERROR, RECORD)
     assert shared.local_hash == as_read(RECORD, PatternType.ERROR).content_hash
     assert shared.shared_hash == as_read(shared.record, PatternType.ERROR).content_hash != shared.local_hash
-
-
-def test_a_text_without_anything_private_stays_the_same(sharing: Sharing) -> None:
-    record = {**RECORD, "fix_approach": {"description": "Set the token"}}
-    shared = sharing.pattern(PatternType.ERROR, record)
-    assert shared.local_hash == shared.shared_hash
-    assert sharing.pattern(PatternType.ERROR, shared.record).record == shared.record
+    harmless = sharing.pattern(PatternType.ERROR, {**RECORD, "fix_approach": {"description": "Set the token"}})
+    assert harmless.local_hash == harmless.shared_hash
+    assert sharing.pattern(PatternType.ERROR, harmless.record).record == harmless.record
 
 
 def test_a_decision_refers_to_the_masked_text(sharing: Sharing) -> None:
@@ -500,15 +462,18 @@ def test_trials_of_a_pattern_a_day_are_limited(team: Team) -> None:
         assert space.add_trials(project, make_trials(1, pattern_id="other")).new == 1
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"share": 0.05}, {"share": "NaN"}, {"rate": 0}, {"rate": 20}, {"kind": "liked"}, {"pattern_id": "p" * 201}],
-    ids=str,
-)
-def test_a_trial_with_a_value_out_of_range_is_refused(team: Team, psql: Psql, changes: dict[str, Any]) -> None:
+def test_a_trial_with_a_value_out_of_range_is_refused(team: Team, psql: Psql) -> None:
     carl = team.space("carl")
-    values = msgspec.json.encode([msgspec.to_builtins(make_trial()) | changes]).decode()
-    assert "violates check constraint" in psql("carl", call(carl.info.id, "add_trials", join(carl), values))
+    project = join(carl)
+    rows: list[dict[str, Any]] = [
+        *({"share": value} for value in (0.05, "NaN")),
+        *({"rate": value} for value in (0, 20)),
+        {"kind": "liked"},
+        {"pattern_id": "p" * 201},
+    ]
+    for changes in rows:
+        values = msgspec.json.encode([msgspec.to_builtins(make_trial()) | changes]).decode()
+        assert "violates check constraint" in psql("carl", call(carl.info.id, "add_trials", project, values)), changes
     assert carl.pooled_trials(10) == ()
 
 

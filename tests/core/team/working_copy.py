@@ -172,13 +172,19 @@ def interrupted(after: int | None, stop: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def main(project: Path, after: int) -> int:
-    with interrupted(after, lambda: os.kill(os.getpid(), signal.SIGKILL)):
-        return run(["team", "sync", "--project", str(project)])
+def main(project: Path) -> None:
+    """For each number on stdin, synchronize in a fork that is killed at this moment; print its exit code."""
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(2, 1)
+            with interrupted(int(line), lambda: os.kill(os.getpid(), signal.SIGKILL)):
+                os._exit(run(["team", "sync", "--project", str(project)]))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))
+    main(Path(sys.argv[1]))
 
 
 Psql = Callable[..., str]
