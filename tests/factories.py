@@ -313,17 +313,18 @@ def read_overrides(paths: ProjectPaths, pattern_type: str = "error") -> dict[str
 def decide(
     curator: Curator,
     kind: type[PatternCommand],
-    pattern: Pattern,
-    assessment: Assessment,
+    pattern: Pattern | None = None,
+    assessment: Assessment | None = None,
     *,
-    now: datetime,
+    now: datetime = CURATION_NOW,
     proposal: Inversion | None = None,
     **fields: Any,
 ) -> Decided:
-    """Make a decision about one pattern."""
-    target = Target(pattern, assessment, (lambda: proposal) if proposal is not None else None)
+    """Make a decision about one pattern; without one, about that of `make_error_pattern`."""
+    find = (lambda: proposal) if proposal is not None else None
+    target = Target(pattern or make_error_pattern(), assessment or make_assessment(), find)
     known = curator.settled_count()
-    return curator.decide(kind(pattern.id, **fields), lambda _id: target, now=now, known=known)
+    return curator.decide(kind(target.pattern.id, **fields), lambda _id: target, now=now, known=known)
 
 
 def decide_many(
@@ -331,14 +332,15 @@ def decide_many(
     verb: Verb,
     targets: Sequence[Target],
     *,
-    now: datetime,
-    known: int,
+    now: datetime = CURATION_NOW,
+    known: int | None = None,
     reason: str = "",
     **fields: Any,
 ) -> Decided:
-    """Make the same decision about many patterns."""
+    """Make the same decision about many patterns; `known` is the number of decisions that the author has seen."""
     by_id = {target.pattern.id: target for target in targets}
-    return curator.decide(bulk(verb, by_id, reason, **fields), by_id.__getitem__, now=now, known=known)
+    seen = curator.settled_count() if known is None else known
+    return curator.decide(bulk(verb, by_id, reason, **fields), by_id.__getitem__, now=now, known=seen)
 
 
 def decide_question(curator: Curator, command: Command, *, now: datetime) -> Decided:

@@ -78,7 +78,7 @@ def assignments(agent: SimulatedAgent) -> list[Event]:
     return [event for event in events if event.kind == ASSIGNED and key.is_own(event)]
 
 
-@pytest.mark.parametrize(("fault", "step"), [("kill_before", 13), ("full_from", 11)])
+@pytest.mark.parametrize(("fault", "step"), [("kill_before", 17), ("full_from", 17)])
 def test_a_hook_that_is_stopped_while_it_assigns_leaves_one_assignment_and_loses_no_context(
     worker: Worker, agent: SimulatedAgent, fault: str, step: int
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_hook_that_is_stopped_while_it_assigns_leaves_one_assignment_and_loses
 
 def test_what_is_held_out_stays_so_after_a_kill(worker: Worker, agent: SimulatedAgent) -> None:
     prompt = prompt_of_arm(agent, is_held_out=True)
-    for call in range(10, MOST_CALLS, 23):
+    for call in range(10, MOST_CALLS, 31):
         worker.reset()
         stopped = worker.run(prompt, kill_before=call)
         again = worker.run(prompt)

@@ -31,18 +31,15 @@ def content(project: Path, *, is_kept: bool) -> dict[str, Any]:
     return {name: list(getattr(snapshot, name).items()) for name in COLLECTIONS} | {"findings": snapshot.findings}
 
 
-@pytest.mark.parametrize("writers", [1, 2])
-def test_kills_leave_an_index_that_shows_what_the_files_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writers: int
-) -> None:
+def test_kills_leave_an_index_that_shows_what_the_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     project, dice = tmp_path / "project", random.Random(7)
     copy_folder(ROOT / "tests/trees/spec-examples", project)
-    for kill in range(6):
+    for kill, writers in enumerate((1, 2, 2, 1)):
         started = [start(project, 10 * kill + number) for number in range(writers)]
         for process in started:
             assert process.stdout
-            for _ in range(dice.randrange(6)):
+            for _ in range(dice.randrange(1, 6)):
                 assert process.stdout.readline() == "done\n"
         time.sleep(dice.random() / 10)  # any moment of a transaction
         for process in started:

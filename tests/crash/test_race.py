@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from core.base.errors import Refused
-from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Promote, Reset
 from core.decisions.curator import Curator
 from core.sources.ledger import Ledger
-from tests.factories import CURATION_NOW, decide, make_assessment, make_error_pattern, make_project
+from tests.factories import CURATION_NOW, decide, make_error_pattern, make_project
 
 AGENT = Path(__file__).with_name("agent.py")
 IDS = [f"pat-error-{number}-001" for number in range(5)]
@@ -70,11 +69,12 @@ def _as_patient_as_the_machine_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.files.atomic_write._TIMEOUT_SECONDS", MAX_SECONDS)
 
 
-def race(paths: ProjectPaths, kinds: list[str]) -> None:
+def test_agents_that_rename_or_truncate_files_lose_no_record(tmp_path: Path) -> None:
+    paths = make_project(tmp_path, *IDS)
     curator = Curator(paths, Settings(), by="alice")
     decided: list[str] = []
     now = CURATION_NOW
-    with agents(paths.pattern_file("error"), kinds) as written:
+    with agents(paths.pattern_file("error"), ["rename", "truncate"] * 5) as written:
         start = time.monotonic()
         while (took := time.monotonic() - start) < SECONDS or (
             took < MAX_SECONDS
@@ -83,9 +83,9 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
             now += timedelta(seconds=1)
             pattern = make_error_pattern(IDS[len(decided) % len(IDS)])
             try:
-                decided.append(decide(curator, Promote, pattern, make_assessment(), now=now).decision.id)
+                decided.append(decide(curator, Promote, pattern, now=now).decision.id)
             except Refused:
-                decided.append(decide(curator, Reset, pattern, make_assessment(), now=now).decision.id)
+                decided.append(decide(curator, Reset, pattern, now=now).decision.id)
     content = json.loads(paths.pattern_file("error").read_bytes())
     records = [record["pattern_id"] for record in content["pattern_registry"]["error_patterns"]]
     assert len(written) > WRITTEN
@@ -95,11 +95,3 @@ def race(paths: ProjectPaths, kinds: list[str]) -> None:
     assert [decision.id for decision in Ledger(paths).decisions()] == decided
     assert not list(paths.patterns.glob("*.displaced-*"))
     assert curator.apply_pending() == ()
-
-
-def test_agents_that_rename_files_lose_no_record(tmp_path: Path) -> None:
-    race(make_project(tmp_path, *IDS), ["rename"] * 10)
-
-
-def test_agents_that_truncate_files_lose_no_record(tmp_path: Path) -> None:
-    race(make_project(tmp_path, *IDS), ["rename"] * 5 + ["truncate"] * 5)

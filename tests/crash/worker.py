@@ -113,9 +113,9 @@ def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decide
     """One decision of any kind on any pattern."""
     pattern = make_error_pattern(f"pat-error-{chance.randrange(10)}-001")
     actions: list[Callable[[], Decided]] = [
-        lambda: decide(curator, Promote, pattern, make_assessment(), now=now),
-        lambda: decide(curator, Deprecate, pattern, make_assessment(), now=now, reason="it broke the build"),
-        lambda: decide(curator, Reset, pattern, make_assessment(), now=now),
+        lambda: decide(curator, Promote, pattern, now=now),
+        lambda: decide(curator, Deprecate, pattern, now=now, reason="it broke the build"),
+        lambda: decide(curator, Reset, pattern, now=now),
         lambda: decide(
             curator, AcceptInversion, pattern, make_failing_assessment(), proposal=make_inversion(pattern.id), now=now
         ),
@@ -130,7 +130,7 @@ def decide_any(curator: Curator, chance: random.Random, now: datetime) -> Decide
 def decide_on_many(curator: Curator, verb: Verb, now: datetime) -> Decided:
     """One act on `MANY` patterns."""
     asked = [Target(make_error_pattern(f"pat-error-{number}-001"), make_assessment()) for number in range(MANY)]
-    return decide_many(curator, verb, asked, now=now, known=curator.settled_count(), reason="it broke the build")
+    return decide_many(curator, verb, asked, now=now, reason="it broke the build")
 
 
 def die_before(calls: int) -> None:

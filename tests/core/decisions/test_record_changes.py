@@ -333,17 +333,6 @@ def test_duplicates_and_offers_are_asked_once_and_can_be_dismissed(paths: Projec
     assert open_project.view.snapshot.decisions[-1].verb is Verb.UNDO
 
 
-def test_near_duplicates_are_found_in_idle_moments(paths: ProjectPaths) -> None:
-    add(paths, record(OTHER, 2, "ralph-b"))
-    open_project = opened(paths)
-    assert not open_project.view.queue
-    while open_project.search_next() is not None:
-        pass
-    assert [(item.kind, item.subject, item.other) for item in open_project.view.queue] == [(DUPLICATE, TARGET, OTHER)]
-    open_project.decide(Merge(TARGET, OTHER))
-    assert not open_project.view.queue
-
-
 def shared(*records: dict[str, Any]) -> bytes:
     return json.dumps({"version": "1.0.0", "pattern_registry": {"error_patterns": list(records)}}).encode()
 

@@ -20,11 +20,9 @@ from core.learning.maturity import MaturityFeedback, create_maturity, deprecate,
 from core.learning.outcomes import FeedbackEvent
 from core.learning.storage import (
     FeedbackStorage,
-    MaturityStorage,
     MemoryFeedback,
     MemoryMaturity,
     MemoryPatterns,
-    PatternStorage,
 )
 from core.records.events import ErrorType
 from core.records.patterns import Maturity
@@ -53,16 +51,6 @@ def feedback(in_files: bool, paths: ProjectPaths) -> FeedbackStorage:
 @pytest.fixture
 def errors(in_files: bool, paths: ProjectPaths) -> ErrorStorage:
     return logged_errors(paths) if in_files else MemoryErrors()
-
-
-@pytest.fixture
-def patterns() -> PatternStorage:
-    return MemoryPatterns()
-
-
-@pytest.fixture
-def maturities() -> MaturityStorage:
-    return MemoryMaturity()
 
 
 def logged_errors(paths: ProjectPaths) -> LoggedErrors:
@@ -109,9 +97,8 @@ def test_any_form_of_a_time_is_read_back_equal(
     time: str | datetime,
     feedback: FeedbackStorage,
     errors: ErrorStorage,
-    patterns: PatternStorage,
-    maturities: MaturityStorage,
 ) -> None:
+    patterns, maturities = MemoryPatterns(), MemoryMaturity()
     event, entry, judgement = make_feedback(timestamp=time), make_error(timestamp=time), judged(timestamp=time)
     pattern = observed(created_at=time, updated_at=time, tags=["a", "b"])
     maturity = replace(create_maturity("p1", time), promoted_at=time)
@@ -175,7 +162,8 @@ def test_the_accumulator_works_on_any_storage(errors: ErrorStorage) -> None:
     assert accumulator.get_error_stats("bd-1").unresolved == 1
 
 
-def test_patterns_are_stored_unchanged(patterns: PatternStorage) -> None:
+def test_patterns_are_stored_unchanged() -> None:
+    patterns = MemoryPatterns()
     stored = [
         observed("p1", tags=("auth", ODD), example_beads=("bd-1",), created_at=NOW, updated_at=NOW),
         invert(observed("p2", failure_count=3), "", NOW),
@@ -191,7 +179,8 @@ def test_patterns_are_stored_unchanged(patterns: PatternStorage) -> None:
     assert patterns.get_by_tag("aut") == []
 
 
-def test_a_stored_pattern_replaces_the_old_one_in_place(patterns: PatternStorage) -> None:
+def test_a_stored_pattern_replaces_the_old_one_in_place() -> None:
+    patterns = MemoryPatterns()
     for pattern in (observed("p1"), observed("p2"), observed("p1", success_count=1)):
         patterns.store(pattern)
     assert patterns.get_all() == [observed("p1", success_count=1), observed("p2")]
@@ -208,13 +197,15 @@ def test_a_stored_pattern_replaces_the_old_one_in_place(patterns: PatternStorage
         (" \n", []),
     ],
 )
-def test_content_search_ignores_case_and_spacing(patterns: PatternStorage, content: str, found: list[str]) -> None:
+def test_content_search_ignores_case_and_spacing(content: str, found: list[str]) -> None:
+    patterns = MemoryPatterns()
     patterns.store(observed("p1"))
     patterns.store(observed("p2", content="One  file\nper subtask"))
     assert [pattern.id for pattern in patterns.find_by_content(content)] == found
 
 
-def test_maturities_are_stored_unchanged(maturities: MaturityStorage) -> None:
+def test_maturities_are_stored_unchanged() -> None:
+    maturities = MemoryMaturity()
     stored = [
         replace(create_maturity("p1", NOW), helpful_count=3, helpful=2.5, last_validated=NOW),
         promote(create_maturity("p2", NOW), NOW),
@@ -228,7 +219,8 @@ def test_maturities_are_stored_unchanged(maturities: MaturityStorage) -> None:
     assert maturities.get_by_state(Maturity.DEPRECATED) == [stored[2]]
 
 
-def test_two_equal_reports_count_twice(maturities: MaturityStorage) -> None:
+def test_two_equal_reports_count_twice() -> None:
+    maturities = MemoryMaturity()
     given = [judged(), judged(), judged(type="harmful", weight=0.5, timestamp=NOW - timedelta(days=1))]
     for one in (given[0], judged("p2"), *given[1:]):
         maturities.store_feedback(one)

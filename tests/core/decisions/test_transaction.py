@@ -63,7 +63,7 @@ class Gate:
 def test_a_refused_decision_is_not_written(curator: Curator, paths: ProjectPaths) -> None:
     curator.gate = Gate(A.id)
     with pytest.raises(Conflict, match="ben decided"):
-        decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
+        decide(curator, Promote, A)
     assert curator.ledger.decisions() == ()
     assert read_overrides(paths) == {}
 
@@ -71,14 +71,14 @@ def test_a_refused_decision_is_not_written(curator: Curator, paths: ProjectPaths
 def test_a_decision_that_a_rule_forbids_does_not_reach_the_gate(curator: Curator) -> None:
     gate = curator.gate = Gate()
     with pytest.raises(Refused):
-        decide(curator, Reset, A, make_assessment(), now=CURATION_NOW)
+        decide(curator, Reset, A)
     assert gate.asked == []
 
 
 def test_a_bulk_decision_leaves_out_what_the_gate_refuses(curator: Curator, paths: ProjectPaths) -> None:
     gate = curator.gate = Gate(IDS[1])
     targets = [Target(make_error_pattern(key), make_assessment()) for key in IDS]
-    decided = decide_many(curator, Verb.PROMOTE, targets, now=CURATION_NOW, known=0)
+    decided = decide_many(curator, Verb.PROMOTE, targets, known=0)
     assert [decision.subject for decision in decided.decisions] == [IDS[0], IDS[2]]
     assert [(refusal.pattern_id, refusal.why) for refusal in decided.refused] == [(IDS[1], WHY)]
     assert decided.summary == "promoted 2 of 3 patterns"
@@ -89,7 +89,7 @@ def test_a_bulk_decision_leaves_out_what_the_gate_refuses(curator: Curator, path
 
 def test_an_undo_is_made_as_a_whole_or_not_at_all(curator: Curator) -> None:
     targets = [Target(make_error_pattern(key), make_assessment()) for key in IDS]
-    made = decide_many(curator, Verb.PROMOTE, targets, now=CURATION_NOW, known=0)
+    made = decide_many(curator, Verb.PROMOTE, targets, known=0)
     gate = curator.gate = Gate(made.decisions[1].id)
     with pytest.raises(Conflict, match="ben decided"):
         curator.undo(now=CURATION_NOW)
@@ -106,7 +106,7 @@ def test_a_gate_that_refuses_the_author_stops_the_whole_act(curator: Curator) ->
 
     curator.gate = Role()
     with pytest.raises(Refused, match="contributor"):
-        decide(curator, Deprecate, A, make_assessment(), now=CURATION_NOW, reason="x")
+        decide(curator, Deprecate, A, reason="x")
     assert curator.ledger.decisions() == ()
 
 
@@ -161,7 +161,7 @@ ASKED = tuple(Target(make_error_pattern(key), make_assessment()) for key in IDS)
 def decide_all(
     curator: Curator, verb: Verb = Verb.PROMOTE, asked: tuple[Target, ...] = ASKED, reason: str = ""
 ) -> Decided:
-    return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason=reason)
+    return decide_many(curator, verb, asked, reason=reason)
 
 
 def stored(paths: ProjectPaths) -> list[dict[str, Any]]:
@@ -191,7 +191,7 @@ def test_bulk_decision_writes_one_line_per_pattern_and_is_undone_together(
 
 
 def test_bulk_decision_reports_refusals_and_decides_the_rest(curator: Curator, paths: ProjectPaths) -> None:
-    decide(curator, Promote, make_error_pattern(IDS[1]), make_assessment(), now=CURATION_NOW)
+    decide(curator, Promote, make_error_pattern(IDS[1]))
     progress_calls: list[tuple[int, int]] = []
     targets = {target.pattern.id: target for target in ASKED}
 
@@ -247,7 +247,7 @@ def test_inversions_of_one_act_get_different_ids(curator: Curator, paths: Projec
 def test_bulk_archive_is_refused_if_the_ledger_changed(curator: Curator, paths: ProjectPaths) -> None:
     before = stored(paths)
     with pytest.raises(StaleDecision):
-        decide_many(curator, Verb.ARCHIVE, ASKED, now=CURATION_NOW, known=7, reason="old")
+        decide_many(curator, Verb.ARCHIVE, ASKED, known=7, reason="old")
     decided = decide_all(curator, Verb.ARCHIVE, reason="old")
     assert [one.subject for one in decided.decisions] == list(IDS)
     assert stored(paths) == []
@@ -257,15 +257,7 @@ def test_bulk_archive_is_refused_if_the_ledger_changed(curator: Curator, paths: 
 
 def test_notes_and_snoozes_apply_to_many_patterns(curator: Curator) -> None:
     decide_all(curator, Verb.NOTE, reason="see the incident")
-    decide_many(
-        curator,
-        Verb.SNOOZE,
-        ASKED,
-        now=CURATION_NOW,
-        known=curator.settled_count(),
-        until=CURATION_NOW + timedelta(days=7),
-        reason="",
-    )
+    decide_many(curator, Verb.SNOOZE, ASKED, until=CURATION_NOW + timedelta(days=7))
     state = curator.ledger.state()
     assert state.notes.keys() == state.inversions.keys() == {*IDS}
     with pytest.raises(Refused, match="snooze needs an end"):

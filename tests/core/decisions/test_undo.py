@@ -67,14 +67,14 @@ def paths(tmp_path: Path) -> ProjectPaths:
 
 def many(curator: Curator, verb: Verb, ids: Sequence[str] = IDS) -> Decided:
     asked = [Target(make_error_pattern(key), make_assessment()) for key in ids]
-    return decide_many(curator, verb, asked, now=CURATION_NOW, known=curator.settled_count(), reason="because")
+    return decide_many(curator, verb, asked, reason="because")
 
 
 @pytest.mark.parametrize("is_released", [False, True])
 def test_the_log_shows_that_an_undo_stops_or_frees_a_text(curator: Curator, is_released: bool) -> None:
-    decide(curator, Quarantine, A, make_assessment(), now=CURATION_NOW, reason="doubtful")
+    decide(curator, Quarantine, A, reason="doubtful")
     if is_released:
-        decide(curator, Release, A, make_assessment(), now=CURATION_NOW + timedelta(seconds=1))
+        decide(curator, Release, A, now=CURATION_NOW + timedelta(seconds=1))
     undone = curator.undo(now=CURATION_NOW + timedelta(seconds=2))
     before, after = describe_change(undone.decision).split(" → ")
     assert ("quarantine" in (before, after), after == "quarantine") == (True, is_released)
@@ -82,11 +82,9 @@ def test_the_log_shows_that_an_undo_stops_or_frees_a_text(curator: Curator, is_r
 
 
 def test_undo_reverses_a_named_older_decision_alone(curator: Curator, paths: ProjectPaths) -> None:
-    first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
-    decide(curator, Deprecate, B, make_assessment(), now=CURATION_NOW, reason="hides the cause")
-    decide(
-        curator, Note, A, make_assessment(), text="nothing rests on a note, nor a note on anything", now=CURATION_NOW
-    )
+    first = decide(curator, Promote, A)
+    decide(curator, Deprecate, B, reason="hides the cause")
+    decide(curator, Note, A, text="nothing rests on a note, nor a note on anything")
     taken = curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
     assert taken.summary == f"Undone: promote {A.id} (→ established)"
     assert read_overrides(paths).keys() == curator.ledger.state().pins.keys() == {B.id}
@@ -97,8 +95,8 @@ def test_undo_reverses_a_named_older_decision_alone(curator: Curator, paths: Pro
 
 
 def test_undo_refuses_a_decision_that_a_later_one_rests_on(curator: Curator) -> None:
-    first = decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
-    later = decide(curator, Deprecate, A, make_assessment(), now=CURATION_NOW, reason="hides the cause")
+    first = decide(curator, Promote, A)
+    later = decide(curator, Deprecate, A, reason="hides the cause")
     refusal = f"depends on it: deprecate {A.id} by alice on 3 May 2026; undo that first: {later.decision.id}"
     with pytest.raises(Refused, match=refusal):
         curator.undo(now=CURATION_NOW, decision_id=first.decision.id)
@@ -120,7 +118,7 @@ def test_undo_accepts_a_decision_or_its_group(curator: Curator, paths: ProjectPa
 
 
 def test_undo_refuses_ids_that_are_not_decisions(curator: Curator) -> None:
-    decide(curator, Promote, A, make_assessment(), now=CURATION_NOW)
+    decide(curator, Promote, A)
     undone = curator.undo(now=CURATION_NOW)
     with pytest.raises(Refused, match="itself an undo"):
         curator.undo(now=CURATION_NOW, decision_id=undone.decision.id)
@@ -322,9 +320,7 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id not in self.held,
             "proven",
-            lambda: decide(
-                self.curators[who], Promote, make_error_pattern(pattern_id), make_assessment(), now=self.now
-            ),
+            lambda: decide(self.curators[who], Promote, make_error_pattern(pattern_id), now=self.now),
         )
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
@@ -333,14 +329,7 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             self.held.get(pattern_id) != "deprecated",
             "deprecated",
-            lambda: decide(
-                self.curators[who],
-                Deprecate,
-                make_error_pattern(pattern_id),
-                make_assessment(),
-                now=self.now,
-                reason="x",
-            ),
+            lambda: decide(self.curators[who], Deprecate, make_error_pattern(pattern_id), now=self.now, reason="x"),
         )
 
     @rule(pattern_id=some_id, who=st.sampled_from((0, 1)))
@@ -349,7 +338,7 @@ class Machine(RuleBasedStateMachine):
             pattern_id,
             pattern_id in self.held,
             None,
-            lambda: decide(self.curators[who], Reset, make_error_pattern(pattern_id), make_assessment(), now=self.now),
+            lambda: decide(self.curators[who], Reset, make_error_pattern(pattern_id), now=self.now),
         )
 
     @rule(revoked=st.booleans(), who=st.sampled_from((0, 1)))
@@ -396,7 +385,7 @@ class Machine(RuleBasedStateMachine):
         }
 
 
-Machine.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
+Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=20)
 
 
 @pytest.fixture(autouse=True)

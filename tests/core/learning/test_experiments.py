@@ -29,7 +29,6 @@ from core.records.patterns import DECOMPOSITION_TAG, Maturity, PatternType
 from tests.experiment_simulator import (
     capital_paths,
     differences,
-    naive_false_alarms,
     share_ever_above,
     simulate,
     trials_of,
@@ -56,11 +55,6 @@ def test_at_most_5_percent_false_alarms_in_a_year_of_daily_looking() -> None:
         for rate in (0.05, 0.3, 0.8, falling):
             years = simulate(rate, rate, share, trials=YEAR, years=1000, seed=11)
             assert share_ever_above(capital_paths(years)) <= 0.05, (share, rate)
-
-
-def test_a_test_for_one_fixed_time_alarms_far_more_often_under_daily_looking() -> None:
-    years = simulate(0.3, 0.3, 0.5, trials=YEAR, years=1000)
-    assert naive_false_alarms(years) > 0.25
 
 
 @pytest.mark.slow

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.paths import ProjectPaths
-from core.index.refresh import Index
 from core.learning.explanation import (
     Explanation,
     LineageEvent,
@@ -208,15 +205,6 @@ def test_the_lineage_block_has_its_exact_text() -> None:
     board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
     pattern, found = patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
     events = build_lineage(pattern, board.observations(pattern.id), (), loops)
-    assert format_lineage(pattern, events, found) == DOCUMENT
-
-
-def test_the_lineage_block_of_the_example_tree() -> None:
-    tree = Path(__file__).parents[2] / "trees/spec-examples"
-    snapshot = Index(ProjectPaths(tree), SETTINGS, clock=lambda: NOW, is_kept=False).load()
-    board = Scoreboard.build(snapshot, NOW, SETTINGS)
-    pattern, found = snapshot.patterns[NULL_CHECK_015], board.assessment(NULL_CHECK_015)
-    events = build_lineage(pattern, board.observations(pattern.id), snapshot.decisions, snapshot.loops)
     assert format_lineage(pattern, events, found) == DOCUMENT
 
 

@@ -198,11 +198,6 @@ def test_the_weight_is_the_helpful_share_of_decayed_feedback() -> None:
     assert (weight.criterion, weight.half_life_days, weight.no_data) == ("type_safe", 90, False)
 
 
-def test_a_weight_never_falls_below_the_floor() -> None:
-    assert criterion_weight([feedback("harmful")] * 5, NOW).weight == 0.1
-    assert criterion_weight([feedback("harmful")] * 5, NOW, LearningSettings(min_criterion_weight=0.2)).weight == 0.2
-
-
 @pytest.mark.parametrize(
     "events",
     [

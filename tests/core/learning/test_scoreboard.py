@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.errors import BadInput, UnknownRecord
+from core.base.errors import UnknownRecord
 from core.base.settings import MaturitySettings, Settings
 from core.learning.evidence_inputs import EvidenceInputs
 from core.learning.explanation import describe_team_sums
@@ -250,11 +250,6 @@ def test_the_error_for_an_unknown_id_has_no_control_characters() -> None:
     with pytest.raises(UnknownRecord) as caught:
         make_board().assessment("x\x1b[2J")
     assert "\x1b" not in str(caught.value)
-
-
-def test_a_half_life_of_zero_is_refused() -> None:
-    with pytest.raises(BadInput, match="half_life_days"):
-        make_board(settings=Settings(maturity=MaturitySettings(half_life_days=0)))
 
 
 # Shortcuts give what a new board gives.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from core.base.errors import BadInput
 from core.base.settings import AntiPatternSettings, LearningSettings, MaturitySettings, Settings
 from core.learning.maturity import maturity_state
 from core.learning.scoreboard import Scoreboard
@@ -103,11 +101,6 @@ def test_a_burst_counts_under_a_higher_limit() -> None:
 def test_an_anti_pattern_never_inverts() -> None:
     anti = make_pattern(ID, PatternType.ANTI)
     assert not make_board(anti, events=results("-----")).history.courses[ID].inverts
-
-
-def test_a_half_life_of_zero_is_refused() -> None:
-    with pytest.raises(BadInput, match="half_life_days"):
-        what_if(with_maturity(half_life_days=0), board("+").history)
 
 
 def test_changes_by_age_alone_are_dated() -> None:

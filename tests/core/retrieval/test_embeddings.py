@@ -340,13 +340,6 @@ def numbers(file: VectorFile) -> list[int]:
     return found
 
 
-def test_written_vectors_are_read_back(file: VectorFile) -> None:
-    assert numbers(file) == []
-    write(file, 0, 1)
-    write(file, 2)
-    assert numbers(file) == [0, 1, 2]
-
-
 def test_vectors_of_another_model_are_discarded(file: VectorFile, tmp_path: Path) -> None:
     write(file, 0)
     other = VectorFile(ProjectPaths(tmp_path), FILE, "other", SIZE)
@@ -360,7 +353,8 @@ def test_a_torn_end_is_dropped_and_repaired(file: VectorFile) -> None:
     os.truncate(file.path, file.path.stat().st_size - 5)
     assert numbers(file) == [0, 1]
     write(file, 3)
-    assert numbers(file) == [0, 1, 3]
+    write(file, 4)
+    assert numbers(file) == [0, 1, 3, 4]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -566,17 +560,16 @@ def test_the_child_ends_when_idle_and_starts_again_on_use() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), signal.SIGKILL)"])
-def test_the_child_ends_with_its_parent(end: str) -> None:
-    program = f"""
+def test_the_child_ends_with_its_killed_parent() -> None:
+    program = """
 import os, signal, sys
 from core.retrieval.embeddings import Embedder
 embedder = Embedder(idle_seconds=3600)
 embedder.embed(["x"])
-assert not {{"onnxruntime", "tokenizers"}} & sys.modules.keys(), "only the child loads them"
+assert not {"onnxruntime", "tokenizers"} & sys.modules.keys(), "only the child loads them"
 print(embedder._child.pid, flush=True)
 input()
-{end}
+os.kill(os.getpid(), signal.SIGKILL)
 """
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
