@@ -1,6 +1,7 @@
-"""A project as its index has it, shown until the files are checked; see docs/performance.md#opening.
+"""A project as its index has it: shown until its files are checked, or used by hooks after a cheap check.
 
-Its modules import little, because the first rows wait for them.
+See docs/performance.md#opening and docs/architecture.md#freshness. It imports little, because the first rows and each
+hook wait for that; what reads or joins files is imported only if something changed.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from core.index.review_items import ReviewItem
     from core.records.loops import LoopDetails
     from core.records.snapshot import Snapshot
+
+SWEEP_AFTER: Final = timedelta(minutes=1)  # since the last sweep, another one is worth its time in the background
+_MODEL_SECONDS: Final = 1.5  # the start of the embedding model takes about 0.7
 
 
 class KeptProject:
@@ -106,3 +111,60 @@ class KeptProjectState(ProjectState):
         verdict = read_found(stored, snapshot, now, settings, self.task_embeddings)
         found = verdict.whole if verdict is not None else NOTHING_FOUND
         return review_queue(QueueRecords.of(snapshot, self.board, now, settings, found, self._reviewer))
+
+
+def open_quick_state(
+    paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]
+) -> tuple[ProjectState, bool]:
+    """Return the state of a project, and whether all its files should be compared in the background.
+
+    A project without an index is read as a whole.
+    """
+    from core.index.anchors import is_check_due
+
+    with suppress(DamagedError, sqlite3.Error, ValueError):
+        connection = read_existing(paths.project)
+        if connection is not None:
+            reader = View(connection, {})
+            if reader.meta(COMPLETE) is not None and (state := _open(paths, reader, settings, clock())) is not None:
+                swept = parse_time((reader.meta(SWEPT) or b"").decode())
+                is_due = swept is None or not timedelta() <= clock() - swept < SWEEP_AFTER
+                return state, is_due or is_check_due(state.snapshot)
+    return _load(paths, settings, clock), False
+
+
+def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) -> ProjectState | None:
+    """Return the state of a view, after files that changed are read; None if it has no scores or texts."""
+    from core.index.experiment import find_experiment
+    from core.index.scores import load_board
+    from core.index.sweep import find_changes
+    from core.index.texts import load_texts
+    from core.retrieval.embeddings import PATTERNS, TASKS, Embedder, Embeddings
+
+    origins = Origins(paths.project)
+    changes = find_changes(paths, reader, origins)
+    if any(changes):
+        from core.index.refresh import Index
+
+        index = Index(paths, settings, clock=lambda: now)
+        snapshot = index.refresh_some(changes)
+        assert isinstance(snapshot, IndexedSnapshot)
+    else:
+        snapshot = IndexedSnapshot(reader, ProjectFiles(paths, origins))
+    board = load_board(snapshot, now, settings)
+    texts = load_texts(snapshot)
+    if board is None or texts is None:
+        return None
+    state = ProjectState(snapshot, board, texts, (), settings, now, {}, experiment=find_experiment(paths, settings))
+    if not any((paths.ralph / subject.file).exists() for subject in (PATTERNS, TASKS)):
+        return state
+    # An agent waits, and words alone choose nearly as well; a model that another program delays takes many seconds.
+    embedder = Embedder(timeout=_MODEL_SECONDS)
+    vectors = Embeddings(paths, PATTERNS, embedder), Embeddings(paths, TASKS, embedder)
+    return replace(state, embeddings=vectors[0], task_embeddings=vectors[1])
+
+
+def _load(paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]) -> ProjectState:
+    from core.project.reader import ProjectReader
+
+    return ProjectReader(paths, settings, by="", clock=clock, asks=False).load()

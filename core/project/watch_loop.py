@@ -17,12 +17,14 @@ from msgspec.structs import asdict
 
 from core.base.errors import Conflict, DamagedError, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.base.text import visible_line
+from core.files.user_files import team_file
 from core.files.watcher import FileChanges, Watcher, WatchState
 from core.records.decisions import Verb, sign_unattended
 from core.records.findings import Severity
 from core.records.loops import FINISHED, HOOKS, Loop
 from core.records.snapshot import Delta
 from core.records.times import iso
+from core.sources.ledger import Ledger
 
 if TYPE_CHECKING:
     from core.base.settings import ExtractionSettings
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.team import TeamStatus
     from core.sources.adapters.contract import AdapterRecords
-    from core.team.follow import Follower
+    from core.team.follow import Follower, JoinedCopy
 
+    ReadNow = Callable[[Iterable[Path] | None], tuple[ProjectState, Delta]]
 
 SETTLING_SECONDS: Final = 1.0  # time that a finished loop gets to write its last files
 REFRESH_SECONDS: Final = 10.0  # how often the activity of loops is checked when no file changes
@@ -262,7 +265,7 @@ class WatchLoop:
         """Handle a new state of the team, such as offline. In any thread."""
 
     def _follow_team(self) -> AbstractContextManager[object]:
-        from core.project.team_feed import open_follower
+        from core.project.watch_loop import open_follower
 
         try:
             self.team = open_follower(self.project, self.read_now, self.team_changed, self.place)
@@ -480,3 +483,52 @@ class Daemon(WatchLoop):
 
     def _emit(self, what: str, subject: str, text: str, severity: Severity = Severity.INFO) -> None:
         self._report(WatchEvent(at=self.project.now(), what=what, subject=subject, text=text, severity=severity))
+
+
+def open_follower(
+    project: Project,
+    read_now: ReadNow,
+    changed: Callable[[TeamStatus], None],
+    place: str,
+) -> Follower | None:
+    """Return the thread for a project; None if it is read-only or belongs to no team.
+
+    `read_now` reads changed files into the project; the others are arguments of `Follower`.
+    """
+    if project.is_readonly or (open_project := find_joined(project, read_now)) is None:
+        return None
+    from core.team.follow import Follower
+
+    return Follower(open_project, changed, place=place, now=project.now)
+
+
+def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedCopy] | None:
+    """Return what opens a project for its team; None if it belongs to no team."""
+    if not team_file().exists():  # so that nothing of a team is imported
+        return None
+    from core.team import consent
+
+    joined = consent.find_joined(project.project.project)
+    if joined is None:
+        return None
+
+    def open_project() -> JoinedCopy:
+        from core.team.follow import JoinedCopy
+
+        return JoinedCopy(_WatchedProject(project, read_now), joined)
+
+    return open_project
+
+
+class _WatchedProject:
+    """A project as another thread than that of its loop uses it: the loop reads what the thread has written."""
+
+    def __init__(self, project: Project, read_now: ReadNow) -> None:
+        self._project = project
+        self.apply = read_now
+        self.project, self.settings, self.by, self.now = project.project, project.settings, project.by, project.now
+        self.ledger = Ledger(project.project)  # one object is for one thread
+
+    @property
+    def view(self) -> ProjectState:
+        return self._project.view

@@ -20,7 +20,7 @@ from core.base.settings import Settings
 from core.decisions.case import Decided
 from core.decisions.commands import Deprecate, Dismiss, Note, Promote
 from core.index.review_items import BORDERLINE, ReviewItem
-from core.project import team_feed
+from core.project import watch_loop
 from core.project.project import Project
 from core.project.watch_loop import Daemon
 from core.records.decisions import Decision, Verb
@@ -48,7 +48,7 @@ def space(monkeypatch: pytest.MonkeyPatch) -> FakeSpace:
     for name in ("CYCLE_SECONDS", "LOCAL_SECONDS", "HINT_SECONDS", "FIRST_PAUSE"):
         monkeypatch.setattr(follow, name, 0.02)
     found = FakeSpace()
-    monkeypatch.setattr(team_feed, "find_joined", lambda project, read_now: lambda: FakeJoined(found))
+    monkeypatch.setattr(watch_loop, "find_joined", lambda project, read_now: lambda: FakeJoined(found))
     return found
 
 

@@ -15,7 +15,7 @@ from core.index.contexts import prepare_delivery
 from core.index.evidence import find_inputs
 from core.index.experiment import make_assignments
 from core.index.findings import ledger_error
-from core.project.quick_state import open_quick_state
+from core.project.kept_project import open_quick_state
 from core.records.events import INJECTED_REFLECTION
 from core.retrieval.rendering import count_tokens
 from core.sources.configuration import Configuration

@@ -19,9 +19,8 @@ from core.decisions import commands
 from core.decisions.commands import Promote, Quarantine
 from core.index.contexts import prepare_task_injection
 from core.index.project_state import ProjectState
-from core.project.kept_project import KeptProject
+from core.project.kept_project import SWEEP_AFTER, KeptProject, open_quick_state
 from core.project.project import Project
-from core.project.quick_state import SWEEP_AFTER, open_quick_state
 from core.records.events import Event
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.sources.events import append_events

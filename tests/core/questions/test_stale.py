@@ -23,8 +23,8 @@ from core.index.contexts import prepare_task_injection
 from core.index.findings import all_findings
 from core.index.project_state import ProjectState
 from core.index.review_items import RENAMED, STALE, ReviewItem
+from core.project.kept_project import open_quick_state
 from core.project.project import Project
-from core.project.quick_state import open_quick_state
 from core.project.watch_loop import Daemon
 from core.questions.kinds import answer
 from core.questions.stale import describe_update
