@@ -13,7 +13,7 @@ from core.sources.liveness import ProcessSignals, ProcFiles
 def be_person(patch: pytest.MonkeyPatch) -> None:
     """Decide as a person at a terminal, without an agent above this process."""
     patch.setattr("core.cli.support.signature.is_at_terminal", lambda: True)
-    patch.setattr("core.agents.agent_process.system_processes", ProcessSignals)
+    patch.setattr("core.agents.agent_table.system_processes", ProcessSignals)
 
 
 def be_script(patch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 from core.agents.agent_table import AGENTS
-from core.agents.hooks import detached
+from core.agents.hooks import deadline
 from tests.authors import be_person
 from tests.copying import copy_folder
 from tests.fence_token import fix_fence_token
@@ -101,10 +101,10 @@ settings.load_profile("same")
 @pytest.fixture(scope="session", autouse=True)
 def _no_sweep_outlives_a_test() -> Iterator[None]:
     """Start no process in the background: it would write into folders of a test that has ended."""
-    start = detached.start_detached
+    start = deadline.start_detached
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            detached, "start_detached", lambda work, project: None if work == "sweep" else start(work, project)
+            deadline, "start_detached", lambda work, project: None if work == "sweep" else start(work, project)
         )
         yield
 

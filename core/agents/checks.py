@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from core.agents.agent_table import AGENTS, SERVER
-from core.agents.connection_table import CONNECTIONS, start_event
-from core.agents.entries import hook_programs, is_own_server, is_same_program, server_program
+from core.agents.entries import CONNECTIONS, hook_programs, is_own_server, is_same_program, server_program, start_event
 from core.agents.plan import Target, is_connected, read_parsed
 from core.base.errors import BadInput
 from core.files.file_reader import decode_json

@@ -1,4 +1,9 @@
-"""What connecting or disconnecting agents would change, file by file; writes nothing."""
+"""What connecting agents, or compiling lessons for them, changes in their files, and writing that.
+
+Plans write nothing (docs/agents.md#connect, docs/instructions.md). Applying one writes all files of an agent or none.
+What the files were before is in restore points in the user's state folder, which are readable by the user alone,
+because settings may contain secrets.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,44 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from core.agents.agent_table import AGENTS
-from core.agents.connection_table import CONNECTIONS, Connection, FilePaths, fill
-from core.agents.entries import HookEntries, McpEntry, TomlTable, open_json, parse_toml
-from core.base.errors import BadInput
-from core.files.file_reader import decode_json
+from core.agents.entries import (
+    CONNECTIONS,
+    Connection,
+    FilePaths,
+    HookEntries,
+    McpEntry,
+    TomlTable,
+    fill,
+    open_json,
+    parse_toml,
+)
+from core.base.errors import BadInput, Conflict, RalphdeckError, Unwritable
+from core.files.append_log import sync_folder
+from core.files.atomic_write import put, rewrite, take_theirs
+from core.files.file_access import file_lock, remove_drafts
+from core.files.file_reader import RawFile, decode_json, read_file
 from core.files.managed_text import (
     SHARED_INSTRUCTIONS,
     Block,
     OwnFile,
+    decode_text,
     find_linked_file,
     imports_shared,
     read_part,
 )
+from core.index.compiled import TARGETS, CompiledFile, is_edited, read_present, render_target
 
 if TYPE_CHECKING:
-    from core.agents.restore_points import RestorePoint
+    from core.index.compiled import FileStatus
 
 _HOOK_BY_HAND: Final = b"--hook claude-code"  # docs/agents.md#hooks-by-hand
 _TEXTS: Final = Path(__file__).parent
@@ -361,3 +382,235 @@ def _named(part: Part) -> Iterator[None]:
         yield
     except BadInput as error:
         raise BadInput(f"{part.shown}: {error}") from None
+
+
+# Applying a plan
+
+
+def apply_plan(plan: AgentPlan, points_file: Path) -> None:
+    """Write the files of one agent; on an error, restores those that were written.
+
+    The restore points are saved before the files, so that a killed process leaves no file without one.
+    Raises Conflict if a file is not what the plan was made from, Unwritable if it cannot be written.
+    """
+    with file_lock(points_file.with_suffix(".lock")):
+        points = load_points(points_file)
+        before = dict(points)
+        done: list[tuple[FileChange, list[Path]]] = []
+        emptied: list[Path] = []
+        try:
+            folders = [_missing_folders(change.path.parent) for change in plan.changes]
+            for change, missing in zip(plan.changes, folders, strict=True):
+                emptied += _note(points, change, missing)
+            save_points(points_file, {**before, **points})
+            for change, missing in zip(plan.changes, folders, strict=True):
+                done.append((change, missing))
+                change.path.parent.mkdir(parents=True, exist_ok=True)
+                _write(change)
+            save_points(points_file, {path: point for path, point in points.items() if os.path.lexists(path)})
+        except (OSError, RalphdeckError) as error:
+            for change, missing in reversed(done):
+                with suppress(OSError, RalphdeckError):
+                    _write(change._replace(before=change.after, after=change.before))
+                _remove_folders(missing)
+            if isinstance(error, RalphdeckError):
+                raise
+            raise Unwritable(f"cannot write {error.filename or points_file}: {error.strerror}") from None
+        _remove_folders(emptied)
+
+
+def remove_old_drafts(project: Path) -> None:
+    """Remove the drafts of agents' files and of `.gitignore` that killed processes have left in a project."""
+    parts = [part for agent in AGENTS for part in parts_of(agent, Target(project))]
+    for path in {project / ".gitignore", *(part.path for part in parts if part.path.is_relative_to(project))}:
+        remove_drafts(path.parent, path.name)
+
+
+def _write(change: FileChange) -> None:
+    """Replace, create or delete one file, unless its content is not the expected one."""
+
+    def replace(present: bytes | None) -> bytes | None:
+        if present not in (change.before, change.after):
+            raise Conflict(f"{change.shown} was changed by another program meanwhile; run the command again")
+        return change.after
+
+    if change.after is not None:
+        rewrite(change.path, replace, merge=take_theirs, retry_seconds=())
+    elif change.path.is_file() and replace(change.path.read_bytes()) is None:
+        change.path.unlink()
+        sync_folder(change.path.parent)
+
+
+def _note(points: RestorePoints, change: FileChange, folders: list[Path]) -> list[Path]:
+    """Record what the file was; returns the folders that are not needed if the file is deleted."""
+    present = points.pop(str(change.path), None)
+    made = [*(present.folders if present else []), *map(str, folders)]
+    if change.after is None:
+        own = [change.path.parent] if change.path.parent.name.startswith("ralphdeck") else []
+        return [*map(Path, made), *own]
+    if change.after != change.original:
+        points[str(change.path)] = RestorePoint(sha256(change.after).hexdigest(), change.original, made)
+    return []
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    """Return the folder and its parents that do not exist, outermost first."""
+    return [place for place in (folder, *folder.parents) if not place.exists()][::-1]
+
+
+def _remove_folders(folders: list[Path]) -> None:
+    """Remove the folders that are empty, innermost first."""
+    for folder in sorted(set(folders), key=lambda place: -len(place.parts)):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+# Restore points
+
+
+_MAX_BYTES: Final = 64 << 20
+
+
+class RestorePoint(Struct, frozen=True):
+    """A file before it was changed."""
+
+    written: str  # SHA-256 (hex) of what ralphdeck wrote
+    original: bytes | None  # None if there was no file
+    folders: list[str] = []  # that ralphdeck made for it, outermost first
+
+    def matches(self, data: bytes | None) -> bool:
+        """Return whether the file is still what ralphdeck wrote."""
+        return data is not None and sha256(data).hexdigest() == self.written
+
+
+RestorePoints = dict[str, RestorePoint]  # by the absolute path of the file
+
+
+def load_points(file: Path) -> RestorePoints:
+    """Read the restore points; a missing or damaged file has none."""
+    read = read_file(file, file.parent, _MAX_BYTES)
+    if not isinstance(read, RawFile):
+        return {}
+    try:
+        return msgspec.json.decode(read.data, type=RestorePoints)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return {}
+
+
+def save_points(file: Path, points: RestorePoints) -> None:
+    """Write the restore points; an OSError leaves the file unchanged."""
+    mask = os.umask(0o077)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        put(file, msgspec.json.encode(points))
+    finally:
+        os.umask(mask)
+
+
+# Lessons in files of agents
+
+EDITED: Final = "the lessons were edited; answer the question in Review, or replace the edit with --force"
+LEFT: Final = "is left as it was edited, as answered in Review"
+
+
+class FilePlan(NamedTuple):
+    """What is planned for one file: a change, or why there is none."""
+
+    path: str
+    change: FileChange | None = None
+    problem: str = ""
+    note: str = ""
+
+
+class CompilePlan(NamedTuple):
+    """What is planned for the files of a target."""
+
+    target: str
+    files: tuple[FilePlan, ...]
+
+    @property
+    def changes(self) -> tuple[FileChange, ...]:
+        return tuple(file.change for file in self.files if file.change is not None)
+
+    def failed(self, problem: str) -> CompilePlan:
+        """Return the plan after an attempt to write that changed no file."""
+        files = (file._replace(change=None, problem=problem) if file.change else file for file in self.files)
+        return self._replace(files=tuple(files))
+
+    @property
+    def has_problem(self) -> bool:
+        return any(file.problem for file in self.files)
+
+
+def find_targets(project: Path) -> list[str]:
+    """Return the targets of which a file has lessons, or cannot be read."""
+    return [target for target in TARGETS if plan_removal(target, project).files]
+
+
+def plan_writing(target: str, files: Iterable[FileStatus], project: Path, *, force: bool = False) -> CompilePlan:
+    """Plan to bring the files of a target up to date; an edited file is only changed by `force` or an answer."""
+    return CompilePlan(target, tuple(_plan_file(file, project, force=force) for file in files if file.exists_or_should))
+
+
+def _plan_file(status: FileStatus, project: Path, *, force: bool) -> FilePlan:
+    if status.status == "broken":
+        return FilePlan(status.path, problem=status.details[0])
+    if status.status == "left" and not force:
+        return FilePlan(status.path, note=LEFT)
+    if status.status == "current" and not force:
+        return FilePlan(status.path)
+    if status.status == "edited" and not (force or status.may_replace):
+        return FilePlan(status.path, problem=EDITED)
+    return _plan_change(status.file, project)
+
+
+def plan_removal(target: str, project: Path, answered: Collection[str] = (), *, force: bool = False) -> CompilePlan:
+    """Plan to remove the lessons from the files of a target; an edited file is only changed by `force`.
+
+    `answered` are the questions that are dismissed; an edit that was taken over is not one any more.
+    """
+    files = []
+    for file in render_target(target, (), project):
+        try:
+            present = read_present(file, project)
+        except BadInput as error:
+            files.append(FilePlan(file.path, problem=str(error).removeprefix(f"{file.path}: ")))
+            continue
+        if present is not None and not force and is_edited(file.path, present, answered):
+            files.append(FilePlan(file.path, problem=EDITED))
+        elif present is not None:
+            files.append(_plan_change(file, project))
+    return CompilePlan(target, tuple(files))
+
+
+def _plan_change(file: CompiledFile, project: Path) -> FilePlan:
+    """Plan to write the lessons of a file, or to remove them if it must have none."""
+    path, editor = project / file.path, file.editor(replaces_edits=True)
+    try:
+        before = read_part(path, project)
+        original = _remove_lessons(file, before)
+        after = editor.merge(before) if file.text else original
+        if after == before:
+            return FilePlan(file.path)
+        check_writable(path, project)
+    except BadInput as error:
+        return FilePlan(file.path, problem=str(error))
+    return FilePlan(file.path, FileChange(path, file.path, before, after, original, ("lessons",)))
+
+
+def remove_drafts_of(plan: CompilePlan, project: Path) -> None:
+    """Remove the drafts of the planned files that killed processes have left."""
+    for file in plan.files:
+        path = project / file.path
+        remove_drafts(path.parent, path.name)
+
+
+def _remove_lessons(file: CompiledFile, data: bytes | None) -> bytes | None:
+    """Return a file without lessons; None if there is none, or if there was none before the lessons."""
+    if data is None:
+        return None
+    editor = file.editor(replaces_edits=True)
+    stripped = editor.strip(data)
+    block = editor.find(decode_text(data)) if isinstance(editor, Block) else None
+    was_there = block is not None and block.added.isdigit()
+    return stripped if stripped.strip() or stripped == data or was_there else None

@@ -127,7 +127,7 @@ class _Work:
         if self.answer is not None:
             self.answer.spool()
         if self.project is not None:  # with an index, the next event has what this one could not give
-            from core.agents.hooks.detached import start_sweep
+            from core.agents.hooks.deadline import start_sweep
 
             start_sweep(self.project)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from core import __version__
 from core.agents.agent_table import AGENTS
-from core.agents.connection_table import CONNECTIONS, fill
+from core.agents.entries import CONNECTIONS, fill
 
 ROOT: Final = Path(__file__).parents[2]
 _TEXTS: Final = ROOT / "core/agents"

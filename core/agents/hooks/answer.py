@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from core.agents.agent_table import AGENTS, Moment
 from core.agents.hooks.background import is_compiled, is_first_load, needs_background, notifies
-from core.agents.hooks.detached import start_background
-from core.agents.hooks.events import HookEvent, digest, encode_answer, failed_call
+from core.agents.hooks.deadline import start_background
+from core.agents.hooks.events import HookEvent, digest, encode_answer, failed_call, find_edits, find_last_text
 from core.agents.hooks.sessions import (
     MAX_ANSWERED,
     MAX_PROMPTS,
@@ -24,7 +24,6 @@ from core.agents.hooks.sessions import (
     remember,
     spool_call,
 )
-from core.agents.hooks.transcripts import find_edits, find_last_text
 from core.agents.hooks.work import SessionWork
 from core.base.errors import DamagedError, RalphdeckError, Unwritable
 from core.base.prompt_text import is_fenced, render_blocks

@@ -133,9 +133,8 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
     if not ended and not trials:
         return False
     from core.agents.hooks.contexts import load_project
-    from core.agents.hooks.trial_outcomes import record_outcomes
     from core.project.error_advice import write_task_lessons
-    from core.project.finished_work import ActionLogs, record_verdicts
+    from core.project.finished_work import ActionLogs, record_outcomes, record_verdicts
     from core.project.watch_loop import extract_unattended, is_wanted
     from core.trust.experiment_secret import trial_key
 

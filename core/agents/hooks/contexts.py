@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from core.agents.hooks.detached import start_sweep
+from core.agents.hooks.deadline import start_sweep
 from core.agents.hooks.sessions import Given
 from core.index.contexts import prepare_delivery
 from core.index.evidence import find_inputs

@@ -1,4 +1,4 @@
-"""Ends a hook that takes too long, and records that it did (docs/agents.md#hooks).
+"""Ends a hook that takes too long (docs/agents.md#hooks), and starts work in the background, so that no agent waits.
 
 Processor time is limited, because it is what the hook itself costs. A busy machine makes a hook wait, so the limit of
 elapsed time is longer, above all at a prompt, whose context is worth the wait.
@@ -7,10 +7,12 @@ elapsed time is longer, above all at a prompt, whose context is worth the wait.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -138,3 +140,31 @@ def _read_lines(project: ProjectPaths) -> list[bytes]:
             return file.read(2 * _MAX_BYTES).splitlines(keepends=True)
     except (OSError, BadInput):
         return []
+
+
+# Work of `core.agents.hooks.background`, in a process of its own
+
+
+def start_background(project: ProjectPaths) -> None:
+    """Start the process for sessions and do not wait for it; OSError if it cannot be started."""
+    start_detached("sessions", project)
+
+
+def start_sweep(project: ProjectPaths) -> None:
+    """Start the process that compares all files and do not wait for it; it ends at once if another one is at work."""
+    with suppress(OSError):
+        start_detached("sweep", project)
+
+
+def start_detached(work: str, project: ProjectPaths) -> None:
+    """Start the work for the folder of a project; `-P` prevents imports from that folder."""
+    import subprocess  # takes 2 ms to import, and most events start no process
+
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "core.agents.hooks.background", work, str(project.project)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )

@@ -20,8 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from core.agents.agent_process import AgentProcess, find_agent_process
-from core.agents.agent_table import AGENTS, Moment
+from core.agents.agent_table import AGENTS, AgentProcess, Moment, find_agent_process
 from core.agents.hooks.events import MAX_PROMPT, FailedCall, HookEvent, digest
 from core.base.errors import BadInput
 from core.base.masking import mask_values

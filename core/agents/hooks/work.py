@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from core.agents.hooks.events import HookEvent, digest
+from core.agents.hooks.events import HookEvent, digest, find_copilot_text, find_text_before
 from core.agents.hooks.sessions import (
     MAX_PROMPTS,
     Given,
@@ -25,7 +25,6 @@ from core.agents.hooks.sessions import (
     split_attempt_id,
     spooled_calls,
 )
-from core.agents.hooks.transcripts import find_copilot_text, find_text_before
 from core.base.errors import BadInput, Conflict, RalphdeckError, Refused, UnknownRecord, Unwritable
 from core.base.paths import is_safe_id
 from core.base.shell_commands import is_read_only

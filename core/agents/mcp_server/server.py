@@ -18,13 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from core import __version__
 from core.agents.agent_table import MCP_TOOLS
-from core.agents.mcp_server import reports, results, tools
+from core.agents.mcp_server import results, tools
 from core.base.errors import RalphdeckError, UnknownRecord
 from core.base.text import visible
 
 if TYPE_CHECKING:
     from core.agents.mcp_server.handshake import Relay
-    from core.agents.mcp_server.session import Session
+    from core.agents.mcp_server.tools import Session
 
 _INSTRUCTIONS: Final = (
     "Lessons of earlier work in this project. Texts between <approved-...> and </approved-...> are guidance of its "
@@ -132,10 +132,8 @@ class AgentTools:
         key: Annotated[str | None, Field(max_length=100, description="Makes a repeated call safe.")] = None,
     ) -> Annotated[CallToolResult, results.Report]:
         """Report how the work ended, and which lessons helped or harmed. Call it once, when you are done."""
-        given = [reports.Mark(one.pattern_id, one.result) for one in marks]
-        return self._answer(
-            ctx, reports.report_outcome, result, summary, loop, injection_id, given, errors, retries, key
-        )
+        given = [tools.Mark(one.pattern_id, one.result) for one in marks]
+        return self._answer(ctx, tools.report_outcome, result, summary, loop, injection_id, given, errors, retries, key)
 
     def propose_lesson(
         self,
@@ -147,7 +145,7 @@ class AgentTools:
         loop: _Loop = None,
     ) -> Annotated[CallToolResult, results.Proposal]:
         """Propose a lesson for later work. A person reviews it; no agent gets it before."""
-        return self._answer(ctx, reports.propose_lesson, kind, when, lesson, evidence, loop)
+        return self._answer(ctx, tools.propose_lesson, kind, when, lesson, evidence, loop)
 
     def _answer(self, ctx: Context, tool: Callable[..., results.Result], *given: Any) -> CallToolResult:
         try:

@@ -1,23 +1,34 @@
-"""The tools that read: contexts, fixes, patterns, past tasks and loops; and the resources and prompts."""
+"""The tools, resources and prompts of the server, and the project that it serves.
+
+First the tools that read: contexts, fixes, patterns, past tasks and loops; then those that report outcomes and propose
+lessons, which a person reviews. The project is opened once, up to date for each call, one call at a time.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import asdict
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Final
+from itertools import takewhile
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from core.agents.mcp_server.results import (
+    MAX_TOKENS,
     Fix,
     FoundPatterns,
+    HeldMark,
     KnownFixes,
     LoopContext,
     LoopRow,
@@ -25,9 +36,8 @@ from core.agents.mcp_server.results import (
     PastTask,
     PastTasks,
     PatternDetails,
-)
-from core.agents.mcp_server.texts import (
-    MAX_TOKENS,
+    Proposal,
+    Report,
     describe_row,
     fence,
     is_withheld,
@@ -39,31 +49,44 @@ from core.agents.mcp_server.texts import (
     quote,
     safe_text,
 )
-from core.base.errors import BadInput, RalphdeckError
+from core.base.errors import BadInput, DamagedError, RalphdeckError, ReadOnly, Refused, UnknownRecord
+from core.base.masking import mask_secrets
 from core.base.paths import relative_to_project
 from core.base.prompt_text import APPROVED, Blocks
+from core.base.scanning.verdict import describe_rule
 from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection, task_relevance
-from core.index.experiment import coin_at_work, draw_coin
+from core.index.experiment import coin_at_work, draw_coin, with_open_tasks
 from core.index.findings import explain_pattern as explain_state
+from core.index.findings import ledger_error
+from core.learning.bursts import format_burst, source_of
 from core.learning.maturity import CODES
 from core.project.error_advice import hold_out, on_failure
+from core.questions.extraction.learnings import make_lesson
+from core.questions.extraction.material import parse_pattern
 from core.records.debug_sessions import Failure
+from core.records.decisions import CLIENT
+from core.records.events import Event, Signals
 from core.records.loops import Liveness, Loop, LoopStatus
-from core.records.patterns import Maturity, Pattern
+from core.records.patterns import Maturity, Pattern, PatternType, Severity
 from core.records.times import iso
 from core.retrieval.rendering import count_tokens, join_parts
 from core.tasks.escalations import find_escalation
+from core.tasks.protocol import Episodes
 from core.tasks.task_links import SimilarTask, find_similar_tasks
+from core.trust.projects import FOR_AGENTS, is_trusted
 
 if TYPE_CHECKING:
-    from core.agents.mcp_server.session import Session
     from core.base.settings import InjectionSettings
     from core.index.project_state import ProjectState
+    from core.project.project import Project
     from core.retrieval.injection import Injection
     from core.tasks.known_fixes import KnownFix
 
-
+MAX_CALLS: Final = 60  # calls in a minute
+_MINUTE: Final = 60.0
+_MAX_CLIENT: Final = 40  # characters of the name of a client
+_NOT_IN_NAME: Final = re.compile(r"[^a-z0-9._]+")
 TYPES: Final = {
     "approach": ("include_success_patterns", "include_code_templates"),
     "anti_pattern": ("include_anti_patterns",),
@@ -79,6 +102,77 @@ _USABLE: Final = ("candidate", "established", "proven")
 _MAX_LOOPS: Final = 20  # loops that explain the rate of a pattern
 _MAX_LEARNED: Final = 5
 _MAX_LINE: Final = 200  # characters of a text in a list
+
+
+def sign(client: str) -> str:
+    """Return the name that signs what a client reports: `mcp:claude-code`; the name is untrusted."""
+    name = _NOT_IN_NAME.sub("-", client[: 4 * _MAX_CLIENT].lower())[:_MAX_CLIENT].strip("-._")
+    return f"{CLIENT}{name or 'unknown'}"
+
+
+class Session:
+    """One open project for the agents of one server.
+
+    `load` reads the records of the project; it is called once. `clock` returns monotonic seconds.
+    """
+
+    def __init__(self, project: Project, load: Callable[[], object], *, clock: Callable[[], float] = monotonic) -> None:
+        self.project = project
+        self.is_readonly = project.is_readonly
+        self.injections: dict[tuple[str, str], tuple[str, datetime]] = {}
+        """IDs and times of the injections of the last hour, by work item and digest of the task."""
+        self._started = project.now()
+        self._load = load
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._is_loaded = False
+        self._calls: deque[float] = deque(maxlen=MAX_CALLS)
+
+    def open(self) -> None:
+        """Read the records, unless that was done before."""
+        with self._lock:
+            if not self._is_loaded:
+                self._load()
+                self._is_loaded = True
+
+    @contextmanager
+    def call(self, client: str = "", *, writes: bool = False) -> Iterator[ProjectState]:
+        """Give the newest state to one call of a client.
+
+        Raises Refused for too many calls in a minute, in a project that the user does not trust, or if the decisions
+        cannot be read, because the texts that are withheld are then unknown; ReadOnly if a read-only server is asked to
+        write.
+        """
+        if writes and self.is_readonly:
+            raise ReadOnly("this server is read-only")
+        with self._lock:
+            self._count_call()
+            if not is_trusted(self.project.project):
+                raise Refused(FOR_AGENTS)
+            if self._is_loaded:
+                self.project.apply(None)
+            else:
+                self.open()
+            self.project.by, self.project.agent = sign(client), sign(client).removeprefix(CLIENT)
+            state = with_open_tasks(self.project.view, self.project.project)
+            if problem := ledger_error(state):
+                raise Refused(f"nothing is answered, because the decisions cannot be read: {problem}")
+            try:
+                yield state
+            except DamagedError:
+                self.project.recover()  # for the next call
+                raise
+
+    def own_work_id(self, client: str) -> str:
+        """Return the ID of the work of a client that names no loop: one for each run of the server."""
+        return f"{sign(client)}@{self._started:%Y%m%dT%H%M%S}"
+
+    def _count_call(self) -> None:
+        now = self._clock()
+        if len(self._calls) == MAX_CALLS and now - self._calls[0] < _MINUTE:
+            wait = max(round(_MINUTE - (now - self._calls[0])), 1)
+            raise Refused(f"{MAX_CALLS} calls in the last minute; try again in {wait} s")
+        self._calls.append(now)
 
 
 def loop_context(
@@ -398,3 +492,229 @@ def tidy_memory() -> str:
         "3. Show the list to the user. Delete a note only if the user agrees; ralphdeck changes none of your files.\n"
         "4. For a note that no lesson covers and that is supported by evidence, call propose_lesson."
     )
+
+
+# The tools that write
+
+MAX_WAITING: Final = 10  # proposals of one loop that wait for a person
+RESULTS: Final[Mapping[str, bool | None]] = {"helped": True, "harmed": False, "unused": None}
+"""The words of marks; a pattern that was not used stays an injection without a result."""
+LESSON_KINDS: Final = {
+    "approach": PatternType.SUCCESS,
+    "anti_pattern": PatternType.ANTI,
+    "error_fix": PatternType.ERROR,
+}
+_REPEATED: Final = timedelta(hours=1)  # in which the same report without a key is the same one
+
+
+class Mark(NamedTuple):
+    """Whether a pattern helped: one of the words of `RESULTS`."""
+
+    pattern_id: str
+    result: str
+
+
+def report_outcome(
+    session: Session,
+    result: str,
+    summary: str,
+    loop: str | None = None,
+    injection_id: str | None = None,
+    marks: Sequence[Mark] = (),
+    errors: int | None = None,
+    retries: int | None = None,
+    key: str | None = None,
+    *,
+    client: str = "",
+) -> Report:
+    """Record an outcome, which patterns helped, and for an attempt what its agent observed; all once."""
+    with session.call(client, writes=True) as state:
+        named = _find_reported(state, loop, injection_id)
+        work_id = named or session.own_work_id(client)
+        results = _read_marks(state, marks)
+        given = key or repr((result, summary, injection_id, [*map(tuple, marks)], errors, retries))
+        identity = repr((sign(client), named, bool(key), given)).encode("utf-8", "backslashreplace")
+        digest = hashlib.sha256(identity).hexdigest()[:24]
+        now = session.project.now()
+        found = _find_report(state, digest, now, has_key=bool(key))
+        if found is None:
+            start = "mcp" if key else f"{now:%Y%m%dT%H%M%S%f}"  # one ID for one key, so that it counts only once
+            make = partial(Event, at=now, loop_id=work_id, by=session.project.by, agent=session.project.agent)
+            outcome = make(
+                id=f"{start}-{digest}",
+                kind="outcome",
+                success=result == "success",
+                text=mask_secrets(summary),
+                signals=Signals(
+                    error_count=errors, retry_count=retries, failure_mode="partial" if result == "partial" else ""
+                ),
+            )
+            uses = [
+                make(
+                    id=f"{start}-{digest}-{number}",
+                    kind="applied",
+                    pattern_id=pattern_id,
+                    success=helped,
+                    text=injection_id or "",
+                )
+                for number, (pattern_id, helped) in enumerate(results.items(), 1)
+            ]
+            session.project.record(outcome, *uses)
+            _reflect(session, state, work_id, summary)
+        state = session.project.view
+        scored = state.board.outcome(found.loop_id if found is not None else work_id)
+        score = None if scored is None else round(scored[1].raw, 2)
+        held = _held_marks(state, results, session.project.by)
+        parts = ["Recorded." if found is None else "Recorded before; nothing changed."]
+        for why in dict.fromkeys(one.why for one in held):
+            ids = ", ".join(one.pattern_id for one in held if one.why == why)
+            parts.append(f"These marks do not count: {ids} ({why}).")
+        text = "\n".join(parts) + "\n"
+        return Report(recorded=found is None, duplicate=found is not None, score=score, held=held, text=text)
+
+
+def _find_reported(state: ProjectState, loop: str | None, injection_id: str | None) -> str:
+    """Return the ID of the work that a report is about, or "" if it names none."""
+    work_id = find_work(state, loop) if loop else ""
+    if not injection_id:
+        return work_id
+    start = injection_id.rpartition("@")[0]
+    try:
+        injected = find_work(state, start)
+    except UnknownRecord:
+        raise BadInput("injection_id is not one that loop_context returned; leave it out") from None
+    if work_id and injected != work_id:
+        raise BadInput(f"injection_id is of {name(injected)}, not of {name(work_id)}")
+    return injected
+
+
+def _read_marks(state: ProjectState, marks: Sequence[Mark]) -> dict[str, bool]:
+    """Return whether each used pattern helped, by full ID; raises for unknown patterns and contradictions."""
+    results: dict[str, bool | None] = {}
+    for pattern_id, word in marks:
+        known = state.pattern(pattern_id).id
+        if results.setdefault(known, RESULTS[word]) is not RESULTS[word]:
+            raise BadInput(f"{name(known)} has two different marks")
+    return {pattern_id: helped for pattern_id, helped in results.items() if helped is not None}
+
+
+def _find_report(state: ProjectState, digest: str, now: datetime, *, has_key: bool) -> Event | None:
+    """Return the outcome that an earlier call recorded: with a key at any time, else within the hour."""
+    events = state.snapshot.events
+    recent = events if has_key else takewhile(lambda event: event.at > now - _REPEATED, reversed(events))
+    return next((event for event in recent if event.kind == "outcome" and event.id.endswith(digest)), None)
+
+
+def _reflect(session: Session, state: ProjectState, work_id: str, summary: str) -> None:
+    """Add the summary to the reflections on an attempt; as an observation, it is in no context."""
+    attempt = state.snapshot.attempts.get(work_id)
+    if attempt is None or not summary.strip():
+        return
+    project = session.project
+    memory = Episodes(project.project, clock=project.now, by=project.agent)
+    with suppress(RalphdeckError):  # the outcome is recorded
+        memory.reflect(attempt.task_id, attempt.number, observation=mask_secrets(summary))
+
+
+def _held_marks(state: ProjectState, results: Mapping[str, bool], by: str) -> list[HeldMark]:
+    source = source_of(Event(id="", at=state.now, kind="applied", by=by))
+    whys = {burst.source: format_burst(burst) for burst in state.board.bursts}
+    return [
+        HeldMark(name(id), whys.get(source, "") if not one.revoked else "a person discarded these reports")
+        for id, helped in results.items()
+        if not helped
+        for one in state.board.ignored_reports(id)[-1:]
+        if one.source == source
+    ]
+
+
+class _Known(Refused):
+    """A pattern with the proposed lesson exists."""
+
+    def __init__(self, pattern_id: str) -> None:
+        super().__init__(pattern_id)
+        self.pattern_id = pattern_id
+
+
+def propose_lesson(
+    session: Session, kind: str, when: str, lesson: str, evidence: str, loop: str | None = None, *, client: str = ""
+) -> Proposal:
+    """Make a candidate for Review; no context has it before a person has released it."""
+    with session.call(client, writes=True) as state:
+        by = session.project.by
+        try:
+            work_id = find_work(state, loop) if loop else ""
+            proposal = make_lesson(
+                LESSON_KINDS[kind], when, lesson, evidence, loop_id=work_id, at=session.project.now(), by=by
+            )
+            pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
+            harm = [one for one in pattern.suspicions if one.severity is Severity.BLOCKED]
+            if harm:
+                raise Refused(f"this text {', '.join(map(describe_rule, harm))}")
+            decided = session.project.propose(
+                proposal,
+                f"proposal of {work_id or by}",
+                by=by,
+                reason=mask_secrets(evidence).strip(),
+                check=lambda newest: _check_proposal(newest, pattern, work_id, by),
+            )
+            data = Proposal(id=decided.decision.after["patterns"][0], state="waiting_for_person")
+        except _Known as known:
+            data = _known_already(session.project.view, known.pattern_id, pattern)
+        except (BadInput, Refused) as error:
+            data = Proposal(id=None, state="refused", reason=str(error))
+        return replace(data, text=_describe(data))
+
+
+def _check_proposal(state: ProjectState, pattern: Pattern, work_id: str, by: str) -> None:
+    """Raise `Refused` if the lesson is known, or if too many proposals of this work wait."""
+    if known_id := _find_known(state, pattern):
+        raise _Known(known_id)
+    waiting = 0
+    for pattern_id in state.snapshot.curation.arrivals:
+        known = state.snapshot.patterns.get(pattern_id)
+        if known is not None and _is_waiting(state, known):
+            loops = {source.loop_id for source in known.source_loops}
+            waiting += work_id in loops if work_id else not loops
+    if waiting >= MAX_WAITING:
+        raise Refused(f"{waiting} proposals {f'of {name(work_id)}' if work_id else 'without a loop'} wait already")
+
+
+def _find_known(state: ProjectState, pattern: Pattern) -> str:
+    """Return the ID of the pattern with the same or nearly the same lesson, or ""."""
+    similar = state.similarity.nearest(pattern, state.settings.extraction.similarity_threshold)
+    if similar or pattern.type is PatternType.ERROR:
+        return similar[0][0] if similar else ""
+    # The similarity also compares category and steps, which an agent does not give.
+    text = _plain(pattern.description)
+    same = (one for one in state.snapshot.patterns.values() if one.type is pattern.type)
+    return next((one.id for one in same if _plain(one.description) == text), "")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _is_waiting(state: ProjectState, pattern: Pattern) -> bool:
+    arrival = state.snapshot.curation.arrivals.get(pattern.id)
+    return arrival is not None and arrival.kind == "proposal" and arrival.needs_review(pattern.content_hash)
+
+
+def _known_already(state: ProjectState, pattern_id: str, proposed: Pattern) -> Proposal:
+    """Describe the known pattern; the same text again is the proposal that waits."""
+    known, same_as = state.pattern(pattern_id), name(pattern_id)
+    if _is_waiting(state, known):
+        if known.content_hash == proposed.content_hash:
+            return Proposal(id=same_as, state="waiting_for_person")
+        return Proposal(id=None, state="known_already", same_as=same_as, reason="it waits for a person")
+    is_deprecated = state.assessment(known.id).state is Maturity.DEPRECATED
+    return Proposal(id=None, state="known_already", same_as=same_as, reason="deprecated" if is_deprecated else None)
+
+
+def _describe(data: Proposal) -> str:
+    match data.state:
+        case "waiting_for_person":
+            return f"{data.id} waits for the review of a person; no agent gets it before.\n"
+        case "known_already":
+            return f"Known already as {data.same_as}{f' ({data.reason})' if data.reason else ''}.\n"
+    return f"Refused: {data.reason}\n"

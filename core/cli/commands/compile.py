@@ -20,7 +20,7 @@ from core.trust.projects import require_trust
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.agents.compile_plan import CompilePlan, FilePlan
+    from core.agents.plan import CompilePlan, FilePlan
     from core.index.compiled import FileStatus, Selection
     from core.project.reader import ProjectReader
 
@@ -70,7 +70,7 @@ def compile_lessons(
     """
     if check + remove + dry_run > 1 and not (remove and dry_run):
         raise click.UsageError("give only one of --check, --remove and --dry-run")
-    from core.agents.compile_plan import find_targets, plan_removal, plan_writing
+    from core.agents.plan import find_targets, plan_removal, plan_writing
     from core.index.compiled import check_target, list_to_write
     from core.index.experiment import find_experiment
 
@@ -137,9 +137,7 @@ def _report(found: dict[str, list[FileStatus]], selection: Selection) -> None:
 
 def _write(plans: list[CompilePlan], selection: Selection | None, folder: Path, *, dry_run: bool) -> None:
     """Print or write the changes, and report them."""
-    from core.agents.apply import apply_plan
-    from core.agents.compile_plan import remove_drafts_of
-    from core.agents.plan import AgentPlan
+    from core.agents.plan import AgentPlan, apply_plan, remove_drafts_of
 
     has_changes = any(plan.changes for plan in plans)
     if not dry_run and not is_readonly():

@@ -75,8 +75,7 @@ def connect(
     if check + remove + prints > 1:
         raise click.UsageError("give only one of --check, --remove and --print")
     from core.agents.checks import find_program, has_mcp_extra
-    from core.agents.plan import Target, plan_connect, plan_remove
-    from core.agents.restore_points import load_points
+    from core.agents.plan import Target, load_points, plan_connect, plan_remove
     from core.agents.setup import is_ignoring
 
     project = Path.cwd() if is_global else chosen_project().project.resolve()
@@ -133,7 +132,7 @@ def _change(
     plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool, ignores: bool
 ) -> None:
     """Show the changes, ask, write, and report; `ignores` adds the private files to `.gitignore`, too."""
-    from core.agents.apply import apply_plan, remove_old_drafts
+    from core.agents.plan import apply_plan, remove_old_drafts
     from core.agents.setup import ignore_private_files
 
     as_json = wants_json()

@@ -113,7 +113,7 @@ def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str
 
 def _check() -> None:
     """Make all checks and print them."""
-    from core.agents.apply import remove_old_drafts
+    from core.agents.plan import remove_old_drafts
     from core.cli.support.user_files import keymap_file, log_file
     from core.files.user_files import index_file
     from core.index.findings import all_findings

@@ -188,7 +188,7 @@ def _arms_json(comparison: Comparison | None) -> Wire | None:
 
 def _require_user() -> None:
     """Raise Refused if an agent runs the command, ReadOnly with `--readonly`."""
-    from core.agents.agent_process import find_acting_agent
+    from core.agents.agent_table import find_acting_agent
 
     if agent := find_acting_agent(os.environ):
         raise Refused(f"{agent} cannot decide about experiments; run this command in a terminal of your own")

@@ -49,7 +49,7 @@ def mcp() -> None:
     end_at_signals(relay)
     relay.start()  # before the imports, which take longer than agents wait
     from core.agents.mcp_server.server import serve
-    from core.agents.mcp_server.session import Session
+    from core.agents.mcp_server.tools import Session
 
     project = create_project(read_configuration(), records=True, asks=False)
     serve(Session(project, partial(load_project, project)), relay)

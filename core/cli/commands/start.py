@@ -57,7 +57,7 @@ def start(yes: bool, dry_run: bool) -> None:
       ralphdeck start --dry-run
       ralphdeck start --yes --json
     """
-    from core.agents.apply import remove_old_drafts
+    from core.agents.plan import remove_old_drafts
     from core.show.now import MOST_PROPOSED, count_sessions, find_offers, is_first_start
 
     folder = choose_project(None)
@@ -118,8 +118,7 @@ def start(yes: bool, dry_run: bool) -> None:
 def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
     """Plan to connect the agents in use that are not connected, or only in part since a process was killed."""
     from core.agents.checks import find_program, has_mcp_extra
-    from core.agents.plan import Target, detect, is_connected, plan_connect
-    from core.agents.restore_points import load_points
+    from core.agents.plan import Target, detect, is_connected, load_points, plan_connect
     from core.cli.support.user_files import restore_points_file
 
     project = folder.project.resolve()
@@ -201,7 +200,7 @@ def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
 
 def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> list[AgentPlan]:
     """Write the files of agents; returns the plans that were written, and adds to `notes` why others were not."""
-    from core.agents.apply import apply_plan
+    from core.agents.plan import apply_plan
     from core.cli.support.user_files import restore_points_file
 
     written = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from core.agents.agent_process import find_acting_agent
+from core.agents.agent_table import find_acting_agent
 from core.base.errors import BadInput, ReadOnly, Refused
 from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.base.pattern_titles import pattern_title

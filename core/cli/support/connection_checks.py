@@ -82,7 +82,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
 
 def _count_unrecorded(paths: ProjectPaths) -> int:
     """Count the new sessions of Claude Code in subfolders of the project that sent no event."""
-    from core.agents.connection_table import CONNECTIONS
+    from core.agents.entries import CONNECTIONS
     from core.agents.hooks.sessions import Sessions
     from core.sources.adapters.agent_files import project_slug
 

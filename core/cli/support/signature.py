@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.agents.agent_process import find_acting_agent
+from core.agents.agent_table import find_acting_agent
 from core.base.user_settings import find_own_name, own_names
 from core.records.decisions import Author, sign
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from core.agents.agent_process import find_acting_agent
+from core.agents.agent_table import find_acting_agent
 from core.base.errors import RalphdeckError
 from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.cli.render.output import warn

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.apply import apply_plan
-from core.agents.plan import AgentPlan, Target, plan_connect, plan_remove
-from core.agents.restore_points import load_points
+from core.agents.plan import AgentPlan, Target, apply_plan, load_points, plan_connect, plan_remove
 
 PROGRAM = "/opt/tools/ralphdeck"
 Snapshot = dict[str, bytes | str | None]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.agent_process import find_acting_agent, find_agent_process
-from core.agents.agent_table import AGENTS, Moment, acting_agent
+from core.agents.agent_table import AGENTS, Moment, acting_agent, find_acting_agent, find_agent_process
 from core.agents.checks import (
     find_obstacles,
     find_program,
@@ -19,7 +18,7 @@ from core.agents.checks import (
     try_hook,
     try_mcp_server,
 )
-from core.agents.connection_table import start_event
+from core.agents.entries import start_event
 from core.agents.hooks.events import HookEvent, encode_answer
 from core.agents.plan import is_connected, plan_connect
 from core.base.errors import BadInput

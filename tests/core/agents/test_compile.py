@@ -11,9 +11,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from core.agents.apply import apply_plan
-from core.agents.compile_plan import EDITED, CompilePlan, find_targets, plan_removal, plan_writing
-from core.agents.plan import AgentPlan
+from core.agents.plan import EDITED, AgentPlan, CompilePlan, apply_plan, find_targets, plan_removal, plan_writing
 from core.base.scanning.scan import scan_whole_text
 from core.base.settings import Settings
 from core.files.managed_text import text_digest

@@ -14,13 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.agents import apply
 from core.agents.agent_table import AGENTS
-from core.agents.apply import apply_plan
-from core.agents.connection_table import CONNECTIONS, fill, start_event
-from core.agents.entries import TomlTable
-from core.agents.plan import plan_connect
-from core.agents.restore_points import save_points
+from core.agents.entries import CONNECTIONS, TomlTable, fill, start_event
+from core.agents.plan import _write, apply_plan, plan_connect, save_points
 from core.base.errors import Conflict
 from core.files.managed_text import MAX_BYTES, Block, OwnFile
 from tests.core.agents.conftest import Desk, problems
@@ -89,8 +85,8 @@ def test_a_process_that_is_killed_leaves_files_that_can_be_restored(
         return counted
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(apply, "_write", write(apply._write))
-        patch.setattr("core.agents.apply.save_points", write(save_points))
+        patch.setattr("core.agents.plan._write", write(_write))
+        patch.setattr("core.agents.plan.save_points", write(save_points))
         desk.connect("claude")
         desk.remove("claude")
     assert problems(desk.connect("claude")) == []

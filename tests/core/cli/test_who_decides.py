@@ -217,7 +217,7 @@ def test_the_program_of_an_agent_above_the_command_is_an_agent(
     project: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = make_processes(tmp_path / "proc", ("/usr/bin/codex", "exec", "-"), ("bash", "-c", "ralphdeck"))
-    monkeypatch.setattr("core.agents.agent_process.system_processes", lambda: processes)
+    monkeypatch.setattr("core.agents.agent_table.system_processes", lambda: processes)
     monkeypatch.setattr("os.getppid", lambda: 3)
     call("pattern", "promote", CLEAN, "--reason", "x", "--project", project)
     assert [one["proposed"]["by"] for one in questions(call, project)] == ["agent:codex"]

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.agents.apply import apply_plan
-from core.agents.compile_plan import CompilePlan, plan_removal, plan_writing
-from core.agents.plan import AgentPlan
+from core.agents.plan import AgentPlan, CompilePlan, apply_plan, plan_removal, plan_writing
 from core.base.errors import Refused
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings

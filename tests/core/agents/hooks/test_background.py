@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.agent_process import AgentProcess
+from core.agents.agent_table import AgentProcess
 from core.agents.hooks import answer, background, sessions, work
 from core.agents.hooks.background import ABANDONED_AFTER, SETTLED_AFTER, UNSEEN_AFTER, needs_background, run
 from core.agents.hooks.events import digest

@@ -22,7 +22,15 @@ from core.agents.hooks.deadline import (
     count_give_ups,
     record_give_up,
 )
-from core.agents.hooks.events import HookEvent, digest, parse_event
+from core.agents.hooks.events import (
+    MAX_TAIL,
+    HookEvent,
+    digest,
+    find_copilot_text,
+    find_last_text,
+    find_text_before,
+    parse_event,
+)
 from core.agents.hooks.sessions import MAX_FIRST_PROMPTS as MAX_PROMPTS
 from core.agents.hooks.sessions import (
     MAX_SPOOLED,
@@ -32,7 +40,6 @@ from core.agents.hooks.sessions import (
     spool_call,
     spooled_calls,
 )
-from core.agents.hooks.transcripts import MAX_TAIL, find_copilot_text, find_last_text, find_text_before
 from core.base.errors import BadInput
 from core.base.paths import ProjectPaths
 from core.base.prompt_text import render_blocks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.agents.mcp_server.session import Session
+from core.agents.mcp_server.tools import Session
 from core.base.paths import project_at
 from core.base.settings import Settings
 from core.cli.demo.sample import sample_anchor

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.agents.agent_table import MCP_TOOLS
-from core.agents.mcp_server.texts import WITHHELD
+from core.agents.mcp_server.results import WITHHELD
 from core.decisions.commands import Promote
 from core.retrieval.rendering import count_tokens
 from tests.core.agents.mcp_server.conftest import LOOP, TASK, Server, text_of
@@ -262,7 +262,7 @@ async def test_approved_patterns_have_a_block_of_their_own_in_every_answer(serve
 
 
 async def test_a_long_answer_is_cut_inside_its_block(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.agents.mcp_server.texts.MAX_TOKENS", 200)
+    monkeypatch.setattr("core.agents.mcp_server.results.MAX_TOKENS", 200)
     async with server.client() as agent:
         data = await agent.data("list_loops", limit=100)
     assert "more lines left out)" in data["text"] and count_tokens(data["text"]) <= 200

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.mcp_server.session import MAX_CALLS, Session, sign
+from core.agents.mcp_server.tools import MAX_CALLS, Session, sign
 from core.base.errors import ReadOnly, Refused
 from core.base.paths import project_at
 from core.base.settings import Settings

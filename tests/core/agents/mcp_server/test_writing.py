@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.mcp_server.texts import HELD_OUT
+from core.agents.mcp_server.results import HELD_OUT
 from core.base.paths import ProjectPaths
 from core.decisions.commands import Deprecate, Release, Undo
 from core.index import experiment
