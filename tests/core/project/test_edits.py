@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 
 from core.base.paths import TRUSTED_PATHS
 from core.trust.projects import save_answer
@@ -51,36 +52,34 @@ def notified(workspace: Workspace, changed: frozenset[Path], notice: Notice) -> 
     return changed if notice is Notice.PATHS else frozenset(path.parent for path in changed)
 
 
-@pytest.fixture(params=["trusted path", "trusted project"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for a project whose decisions made elsewhere count, or do not."""
-    for name in ("STATE", "CONFIG", "CACHE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    if request.param == "trusted project":
-        monkeypatch.delenv(TRUSTED_PATHS)
-    return tmp_path
-
-
 @pytest.mark.slow
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
-@example(steps=RENAMED_SOURCE)
-@example(steps=TORN_ANCHOR)
-@example(steps=CLOCK_SET_BACK)
-@given(steps=STEPS)
-def test_any_edits_end_where_a_new_view_begins(folder: Path, steps: list[Step]) -> None:
-    for one in folder.iterdir():
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture], phases=PHASES)
+@example(steps=RENAMED_SOURCE, trusts_project=False)
+@example(steps=TORN_ANCHOR, trusts_project=True)
+@example(steps=CLOCK_SET_BACK, trusts_project=False)
+@given(steps=STEPS, trusts_project=st.booleans())
+def test_any_edits_end_where_a_new_view_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], trusts_project: bool
+) -> None:
+    """Decisions made elsewhere count in a trusted path; in a project that the user trusts, they do not."""
+    for one in tmp_path.iterdir():
         shutil.rmtree(one)
-    workspace = Workspace(folder / "project")
-    save_answer(workspace.paths, "init", NOW)
-    view = ReaderView(workspace.paths, workspace.clock, cache=True)
-    view.open()
-    view.plain()  # indexes that are built on first use are updated from here on
-    follow(view, workspace, steps)
-    shown = view.plain()
-    anew = ReaderView(workspace.paths, workspace.clock, cache=False)
-    anew.open()
-    expected = anew.plain()
-    assert list(plain_differences(expected, shown)) == []
-    view.open()  # with the questions that the searches found before
-    assert list(plain_differences(expected, view.plain())) == []
+    with monkeypatch.context() as patch:
+        for name in ("STATE", "CONFIG", "CACHE", "DATA"):
+            patch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+        patch.setenv("HOME", str(tmp_path))
+        if trusts_project:
+            patch.delenv(TRUSTED_PATHS)
+        workspace = Workspace(tmp_path / "project")
+        save_answer(workspace.paths, "init", NOW)
+        view = ReaderView(workspace.paths, workspace.clock, cache=True)
+        view.open()
+        view.plain()  # indexes that are built on first use are updated from here on
+        follow(view, workspace, steps)
+        shown = view.plain()
+        anew = ReaderView(workspace.paths, workspace.clock, cache=False)
+        anew.open()
+        expected = anew.plain()
+        assert list(plain_differences(expected, shown)) == []
+        view.open()  # with the questions that the searches found before
+        assert list(plain_differences(expected, view.plain())) == []
