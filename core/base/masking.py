@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, Final
 
-from core.base.secret_names import ASSIGNED_HINTS, MaskFormat, fold_case
+from core.base.value_shapes import ASSIGNED_HINTS, NAME_HINTS, REGEX, MaskFormat, fold_case
 
 _SHORTEST: Final = 8  # shortest text that can contain a recognisable secret
 _HINTS: Final = (
@@ -81,7 +82,7 @@ def has_certainly_none(lines: str, *, is_one_of_many: bool = False) -> bool:
     if has_hint(lines):
         if not is_one_of_many:
             return False
-        from core.base.secret_prefilter import may_contain_secret
+        from core.base.masking import may_contain_secret
 
         return not may_contain_secret(lines)
     if not _LONG_RUN.search(lines):
@@ -115,3 +116,60 @@ def replace_secrets(text: str, mark: MaskFormat) -> str:
 def has_hint(text: str) -> bool:
     """Return whether a text contains what secrets other than tokens have near them."""
     return any(map(fold_case(text).__contains__, _HINTS))  # a generator takes twice as long
+
+
+_PART: Final = re.compile(
+    r"(?P<flags>\(\?[a-z]+\))|(?P<assertion>\(\?<?[=!])|(?P<open>\((?:\?(?:P<\w+>|\(\w+\)|[a-z-]*:))?)|(?P<close>\))"
+    r"|(?P<anchor>\\Z|[$^])|\{(?P<least>\d+)(?:,\d*)?\}\+?|(?P<repeat>[*+?])\+?|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.",
+    re.DOTALL,
+)  # part of an expression of the module `re`
+_MOST_REPEATS: Final = 20  # further repeats are not required, since counting makes the search slow
+_ODD: Final = r"[^\t\n\f\r -~]"  # RE2 has other classes than `re` for these characters
+_ANY: Final = r"(?s:.)*"
+
+
+def may_contain_secret(text: str) -> bool:
+    """Return False only if no expression for secrets matches; may return True for any text."""
+    return not text.isascii() or _search()(text.encode()) is not None
+
+
+@cache
+def _search() -> Any:
+    """Search for all expressions at once, each in a form that matches more: without assertions and upper bounds."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
+    return re2.compile("|".join(_list_expressions()).encode(), options).search
+
+
+def _list_expressions() -> Iterator[str]:
+    # Loading the patterns takes several milliseconds.
+    from core.base.secret_patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
+
+    yield from (_ODD, r"\[secret: ", "-----BEGIN")
+    # Sorted, so that RE2 can share what several tokens begin with.
+    yield f"(?:^|[^A-Za-z0-9]){loosen('|'.join(sorted(chain.from_iterable(TOKEN_FORMATS.values()))))}"
+    yield from (loosen(REGEX.sources[name]) for name in RULES)
+    for command in COMMAND_RULES:
+        yield f"{loosen(REGEX.sources[f'{command}_command'])}{_ANY}{loosen(REGEX.sources[f'{command}_option'])}"
+    yield f"(?i:{'|'.join(NAME_HINTS)}){_ANY}{loosen(REGEX.sources['random_run'])}"
+
+
+def loosen(expression: str) -> str:
+    """Return an RE2 expression that matches in every plain ASCII text in which one of `re` does."""
+    parts: list[str] = []
+    depth = 0  # number of open groups, from an assertion on
+    for part in _PART.finditer(expression):
+        if depth or part["assertion"]:
+            depth += bool(part["open"] or part["assertion"]) - bool(part["close"])
+        elif part["open"]:
+            parts.append(part[0] if part[0].endswith((":", "(")) else "(?:")
+        elif part["least"]:
+            parts.append(f"{{{min(int(part['least']), _MOST_REPEATS)},}}")
+        elif not part["anchor"]:
+            parts.append(part["repeat"] or part[0])
+    return f"(?:{''.join(parts)})"

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from core.base.regexes import read_blocks
-from core.base.secret_names import ASSIGNED_HINTS, NAME_HINTS, MaskFormat, find_assigned, fold_case
 from core.base.value_shapes import (
+    ASSIGNED_HINTS,
+    NAME_HINTS,
     NEAR,
     REGEX,
+    MaskFormat,
+    find_assigned,
+    fold_case,
     is_basic_credential,
     is_credential,
     is_non_secret,

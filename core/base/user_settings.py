@@ -15,9 +15,9 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from core.base.paths import config_folder
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
-from core.base.user_folders import config_folder
 from core.records.findings import Finding, Severity
 
 MAX_BYTES: Final = 64 << 10  # maximum size of the file

@@ -1,4 +1,4 @@
-"""Classification of possible secrets: placeholder, code, random or public value."""
+"""Shapes of possible secrets: names before a value, and whether a value is a placeholder, code, random or public."""
 
 from __future__ import annotations
 
@@ -6,11 +6,44 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from core.base.regexes import RegexTable
-from core.base.secret_names import NAME_HINTS, fold_case
+
+MaskFormat = Callable[[str, str], str]  # writes the mask of a secret: (kind of the secret, the secret) -> mask
+ASSIGNED_HINTS: Final = ("pass", "pwd", "secret", "key", "token", "credential", "_auth")  # parts of names
+NAME_HINTS: Final = ("pass", "secret", "key", "token", "credential", "auth", "bearer", "api")
+"""Lower-case parts of words for a credential before a value."""
+_CASES: Final = {"k": "kK\u212a", "s": "sS\u017f"}  # characters that match a letter without case, if more than two
+_REACH: Final = len("private_")  # characters of a name before the hint
+
+
+def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a rule that begins with a name, faster than `finditer`."""
+    place = 0
+    for hint in _hints().finditer(text):
+        for start in range(max(hint.start() - _REACH, place), hint.start() + 1):
+            if found := rule.match(text, start):
+                yield found
+                place = found.end()
+                break
+
+
+@cache
+def _hints() -> re.Pattern[str]:
+    """Any of `ASSIGNED_HINTS`. Both cases are written out, which is several times faster than the flag."""
+    return re.compile(
+        "|".join("".join(f"[{_CASES.get(char, char + char.upper())}]" for char in hint) for hint in ASSIGNED_HINTS)
+    )
+
+
+def fold_case(text: str) -> str:
+    """Lower-case `text` for hints; also folds the long s, which `(?i)s` matches."""
+    return text.lower() if text.isascii() else text.lower().replace("\u017f", "s")
+
 
 REGEX: Final = RegexTable(Path(__file__).with_name("secret_patterns.yaml"))  # expressions of this package
 _MARKED: Final = ("[secret:", "«secret»", "\ue000")  # mask or placeholder in the place of a secret

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from core.base.errors import AlreadyDone, BadInput
 from core.base.formatting import format_day, shorten_id
-from core.base.scanning.rules import VERSION
+from core.base.scanning.engine import VERSION
 from core.base.settings import Settings
 from core.base.text import visible_line
 from core.learning.assessment import Assessment

@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 
 from core.base.errors import BadInput, Unwritable
 from core.base.formatting import LAST_SEEN, LAST_VISIT
-from core.base.user_folders import cache_folder, config_folder, state_folder
+from core.base.paths import cache_folder, config_folder, state_folder
 from core.files.append_log import sync_folder
 from core.files.atomic_write import put
 from core.files.file_access import file_lock, open_regular

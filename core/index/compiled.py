@@ -177,7 +177,7 @@ def select_lessons(
     Only texts that a person approved count, and only if agents may get them (docs/instructions.md#which-lessons).
     `stale` are patterns that are about something that was removed; they come last.
     """
-    from core.base.scanning.context_scan import find_combined_harm, find_harm_when_cut  # Review rarely needs it
+    from core.base.scanning.verdict import find_combined_harm, find_harm_when_cut  # Review rarely needs it
 
     limit = settings.injection.max_field_chars
     withheld = {id: why for id in patterns if (why := _why_withheld(board, id))}

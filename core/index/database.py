@@ -20,8 +20,8 @@ from typing import Any, Final
 from zlib import crc32
 
 from core.base.errors import DamagedError, Unwritable
+from core.base.paths import cache_folder
 from core.base.text import visible_line
-from core.base.user_folders import cache_folder
 from core.files import cache_database
 from core.files.user_files import code_version, index_file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from core.base.scanning.rules import COUNTS
+from core.base.scanning.engine import COUNTS
 from core.base.scanning.verdict import describe_suspicions
 from core.base.text import visible_line
 from core.learning.bursts import format_burst

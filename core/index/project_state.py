@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.base.errors import UnknownRecord
-from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
+from core.base.validation import find_matching_ids, require_one
 from core.index.records import RecordMap
 from core.learning.outcomes import score_signals
 from core.records.loops import Liveness

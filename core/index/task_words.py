@@ -22,8 +22,7 @@ from zlib import crc32
 import msgspec
 
 from core.base.errors import DamagedError
-from core.base.masking import mask_secrets
-from core.base.secret_prefilter import may_contain_secret
+from core.base.masking import mask_secrets, may_contain_secret
 from core.base.text import from_bytes, to_bytes
 from core.files.file_reader import MAX_PATTERN_BYTES, UNREADABLE, Problem, RawFile, read_file
 from core.index.database import get_meta, set_meta

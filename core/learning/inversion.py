@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from core.base.negation import find_prohibition
+from core.base.polarity import find_prohibition
 from core.base.prompt_text import escape_line
 from core.base.settings import AntiPatternSettings, InjectionSettings
 from core.base.steps import group_pairs

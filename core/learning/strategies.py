@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from core.base.negation import Negations, normalize_sentences
+from core.base.polarity import Negations, normalize_sentences
 from core.base.validation import check_text
 
 _PART: Final = re.compile(r"\{([a-z_]+)\}")
@@ -43,7 +43,7 @@ def extract_strategies(description: str) -> list[str]:
     """Return the titles of the common strategies that a description uses.
 
     A mention that is negated within its clause ("don't split by file type", "by feature instead of by layer",
-    "one file per subtask is not an option") does not count. Only the first `core.base.negation.MAX_TEXT` characters
+    "one file per subtask is not an option") does not count. Only the first `core.base.polarity.MAX_TEXT` characters
     are read. Each title is returned once, first use first. Raises BadInput if `description` is not a text.
     """
     check_text(description, "description")

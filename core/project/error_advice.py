@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from core.base.errors import Conflict, Refused, Unwritable
 from core.base.prompt_text import NO_BLOCKS, Blocks, escape_inline, escape_quoted
-from core.base.scanning.context_scan import (
+from core.base.scanning.verdict import (
     find_combined_harm,
     find_completed_harm,
     find_harm_when_cut,
+    render_if_safe,
     withhold_combined_harm,
 )
-from core.base.scanning.verdict import render_if_safe
 from core.base.text import safe_matcher
 from core.decisions.case import Decided
 from core.decisions.commands import Extract

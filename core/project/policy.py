@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import BadInput
-from core.base.scanning.context_scan import find_combined_harm, find_harm_when_cut
-from core.base.scanning.verdict import find_stopping_severity, highest_severity
+from core.base.scanning.verdict import find_combined_harm, find_harm_when_cut, find_stopping_severity, highest_severity
 from core.base.text import plural, visible_line
 from core.base.validation import format_value
 from core.files.file_reader import decode_yaml

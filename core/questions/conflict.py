@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.negation import find_prohibition
+from core.base.polarity import find_prohibition
 from core.base.text import plural, visible_line
 from core.decisions import commands
 from core.decisions.rules import why_refused

@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.base.masking import mask_secrets
+from core.base.paths import cache_folder
 from core.base.scanning.scan import scan_text
 from core.base.scanning.verdict import describe_rule
 from core.base.text import visible_line
-from core.base.user_folders import cache_folder
 from core.base.user_settings import read_user_settings, user_settings_file
 from core.files.user_command import CommandFailed, run_user_command
 from core.files.user_files import read_tables

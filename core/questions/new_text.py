@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from core.base.formatting import format_day
-from core.base.scanning.rules import FOREIGN_SCRIPT
+from core.base.scanning.engine import FOREIGN_SCRIPT
 from core.base.scanning.scan import count_marks, scan_text
 from core.base.scanning.verdict import describe_suspicions, find_withhold_reason
 from core.base.text import plural, visible_line

@@ -395,8 +395,8 @@ class QuestionSearch:
         # Python resolves by a module that is only partly initialised.
         import rapidfuzz  # noqa: F401
 
+        from core.base.masking import may_contain_secret
         from core.base.scanning.engine import get_engine
-        from core.base.secret_prefilter import may_contain_secret
 
         get_engine()
         may_contain_secret("")  # compiles the expressions for secrets

@@ -33,7 +33,7 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 class Suspicion(Struct, frozen=True, gc=False):
     """Suspicious part of a text, found by a rule of the safety scan.
 
-    `rule` is the ID of a rule in `core.base.scanning.rules`. `field` is the field of `Pattern` with the match, or "" if
+    `rule` is the ID of a rule of `core.base.scanning`. `field` is the field of `Pattern` with the match, or "" if
     the match spans several fields. `excerpt` contains the matching words and is untrusted. `since` is the first version
     of the rules that finds it.
     """

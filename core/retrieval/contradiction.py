@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.base.negation import is_negated
+from core.base.polarity import is_negated
 from core.base.regexes import lazy_regex
 from core.base.text import strip_label
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from core.base.formatting import format_percent
 from core.base.prompt_text import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
-from core.base.scanning.context_scan import find_combined_harm, find_completed_harm, find_harm_when_cut
-from core.base.scanning.verdict import describe_suspicions
+from core.base.scanning.verdict import describe_suspicions, find_combined_harm, find_completed_harm, find_harm_when_cut
 from core.base.text import visible_line
 from core.learning.assessment import INVERSION, Assessment
 from core.learning.evidence import find_origin

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from core.base.formatting import format_decimal
 from core.base.prompt_text import NO_BLOCKS, Blocks, escape_inline
-from core.base.scanning.context_scan import find_completed_harm
-from core.base.scanning.verdict import find_withhold_reason
+from core.base.scanning.verdict import find_completed_harm, find_withhold_reason
 from core.base.text import plural, visible_line
 from core.learning.maturity import decayed_value
 from core.records.episodes import Task, TaskStatus

@@ -6,11 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final
 
-from core.base.diff import DELETED, INSERTED, DiffPiece, field_changes, word_changes
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.scanning.scan import find_stopped_sentences, scan_text
-from core.base.text import plural, safe_matcher, visible, visible_line
+from core.base.text import (
+    DELETED,
+    INSERTED,
+    DiffPiece,
+    field_changes,
+    plural,
+    safe_matcher,
+    visible,
+    visible_line,
+    word_changes,
+)
 from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
 from core.index.findings import count_conflicts, explain_pattern

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from core.base.diff import DELETED, EQUAL, INSERTED, line_changes
 from core.base.formatting import format_decimal
 from core.base.pattern_titles import pattern_title
 from core.base.prompt_text import APPROVED, NO_BLOCKS, UNREVIEWED, Voice
 from core.base.regexes import lazy_regex
-from core.base.text import plural, visible
+from core.base.text import DELETED, EQUAL, INSERTED, line_changes, plural, visible
 from core.index.contexts import prepare_task_injection
 from core.retrieval.injection import NOTHING_IN_COMMON, STRATEGY_PART
 from core.retrieval.reflections import UNTITLED_WEIGHTS, WEAK_MATCH, WEIGHTS, ChosenReflection, ReflectionLeftOut

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from core.base.errors import BadInput, Refused, UnknownRecord, Unwritable
-from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import visible_line
+from core.base.validation import find_matching_ids, require_one
 from core.files.append_log import AppendLog
 from core.files.atomic_write import rename_to_free
 from core.files.file_access import private_mode

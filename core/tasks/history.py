@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
-from core.base.id_lookup import MAX_NAMED
 from core.base.text import visible_line
+from core.base.validation import MAX_NAMED
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome

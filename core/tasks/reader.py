@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from core.base.id_lookup import MAX_NAMED
+from core.base.validation import MAX_NAMED
 from core.files.file_reader import UNREADABLE, Problem, RawFile, decode_json, decode_jsonl, read_file
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused
-from core.base.id_lookup import find_matching_ids, require_one
 from core.base.paths import is_safe_id
 from core.base.shell_commands import parse_check
 from core.base.text import one_line, visible_line
+from core.base.validation import find_matching_ids, require_one
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
 from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES, Execution, Failure, Results

@@ -269,7 +269,7 @@ def _learnings(
         )
         parts.append(f"## Learnings from similar tasks\n\n{texts}")
     if parts:
-        from core.base.scanning.context_scan import (
+        from core.base.scanning.verdict import (
             withhold_combined_harm,  # slow import, needed only to start an attempt
         )
 

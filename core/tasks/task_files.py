@@ -15,11 +15,18 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from core.base.errors import BadInput, Conflict, Refused, UnknownRecord, Unwritable
-from core.base.id_lookup import ambiguous_id_error, find_matching_ids, name_ids, suggest_id
 from core.base.paths import SAFE_ID, ProjectPaths, safe_component
 from core.base.regexes import lazy_regex
 from core.base.text import visible_line
-from core.base.validation import RETRY_SECONDS, check_count, check_text
+from core.base.validation import (
+    RETRY_SECONDS,
+    ambiguous_id_error,
+    check_count,
+    check_text,
+    find_matching_ids,
+    name_ids,
+    suggest_id,
+)
 from core.files.append_log import append_bytes, sync_folder
 from core.files.atomic_write import rewrite
 from core.files.file_access import file_lock, is_alive, make_draft_path, make_folder, open_regular, remove_drafts

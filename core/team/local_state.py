@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from core.base.errors import Unwritable
-from core.base.user_folders import state_folder
+from core.base.paths import state_folder
 from core.files import cache_database
 from core.files.file_access import file_lock
 from core.files.user_files import project_key

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import BadInput, RalphdeckError
-from core.base.user_folders import state_folder
+from core.base.paths import state_folder
 from core.files.file_access import as_unwritable, make_folder, open_regular, write_new
 from core.records.events import NO_TRIAL_KEY, TrialKey
 from core.trust.projects import trust_root

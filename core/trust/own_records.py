@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from core.base.paths import state_folder
 from core.base.regexes import lazy_regex
-from core.base.user_folders import state_folder
 from core.files.file_access import as_unwritable, open_regular
 from core.files.user_files import project_key
 from core.records.decisions import TURNS, Verb

@@ -14,8 +14,8 @@ import msgspec
 import yaml
 
 from core.base.regexes import expand_parts
+from core.base.scanning.engine import TABLE, Rule
 from core.base.scanning.normalization import normalize_text
-from core.base.scanning.rules import TABLE, Rule
 from core.records.patterns import Severity
 from tests.reference.literals import find_literals
 

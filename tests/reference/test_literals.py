@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.scanning.rules import Literals, load_rules
+from core.base.scanning.engine import Literals, load_rules
 from tests.core.base.scanning.samples import sample
 from tests.reference.literals import find_literals
 

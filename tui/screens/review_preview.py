@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from core.base.diff import DELETED, INSERTED, line_changes
 from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.prompt_text import LABELS
-from core.base.text import plural, visible_line
+from core.base.text import DELETED, INSERTED, line_changes, plural, visible_line
 from core.questions.context_recipients import LOOP, PAUSED
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE
 from tui.kit.glyphs import Glyphs, draw_state

@@ -68,7 +68,7 @@ def is_compiled() -> bool:
 
 def _compile() -> None:
     """Import the modules for contexts, which saves their byte code."""
-    for name in ("core.agents.hooks.contexts", "core.base.scanning.context_scan"):
+    for name in ("core.agents.hooks.contexts", "core.base.scanning.verdict"):
         import_module(name)
 
 

@@ -20,8 +20,7 @@ from core.base.prompt_text import (
     escape_inline,
     render_blocks,
 )
-from core.base.scanning.context_scan import find_combined_harm, find_harm_when_cut, withhold_combined_harm
-from core.base.scanning.verdict import render_if_safe
+from core.base.scanning.verdict import find_combined_harm, find_harm_when_cut, render_if_safe, withhold_combined_harm
 from core.index.experiment import is_held_out
 from core.records.patterns import PatternType
 from core.retrieval.rendering import count_tokens, render_context

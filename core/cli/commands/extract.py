@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from core.base.errors import Unwritable
-from core.base.id_lookup import find_matching_ids
+from core.base.validation import find_matching_ids
 from core.cli.json import decisions as decisions_json
 from core.cli.render.output import end, line, percent, print_json, remark, wants_json, warn
 from core.cli.support.id_completion import complete_source

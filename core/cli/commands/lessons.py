@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from core.base.errors import Refused
-from core.base.id_lookup import find_matching_ids, require_one
+from core.base.validation import find_matching_ids, require_one
 from core.cli.json import loops as loops_json
 from core.cli.render.document import print_document
 from core.cli.render.output import (

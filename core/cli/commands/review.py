@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
-from core.base.id_lookup import find_matching_ids, require_one
 from core.base.text import plural, visible_line
+from core.base.validation import find_matching_ids, require_one
 from core.cli.commands.decisions import decide
 from core.cli.json import decisions as decisions_json
 from core.cli.json import loops as loops_json

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from core.base.id_lookup import ambiguous_id_error, find_matching_ids
 from core.base.text import visible_line
+from core.base.validation import ambiguous_id_error, find_matching_ids
 from core.cli.json import tasks as tasks_json
 from core.cli.render.output import (
     OUTCOME_COLOURS,

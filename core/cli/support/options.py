@@ -14,9 +14,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from core.base.errors import DamagedError
-from core.base.id_lookup import suggest_id
 from core.base.regexes import lazy_regex
-from core.base.validation import MAX_COUNT
+from core.base.validation import MAX_COUNT, suggest_id
 from core.cli.invocation import Invocation
 from core.records.times import parse_time
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.base.errors import Unwritable
-from core.base.user_folders import config_folder, state_folder
+from core.base.paths import config_folder, state_folder
 from core.files.user_files import VISITS, find_last_visit, read_tables, state_file
 
 APP: Final = "ralphdeck"

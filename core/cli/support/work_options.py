@@ -10,8 +10,8 @@ import click
 
 from core.base.errors import BadInput
 from core.base.formatting import shorten_id
-from core.base.id_lookup import suggest_id
 from core.base.text import plural
+from core.base.validation import suggest_id
 from core.cli.render.output import line, percent, warn
 from core.cli.support.id_completion import complete_work
 from core.cli.support.options import MOMENT, Decorated

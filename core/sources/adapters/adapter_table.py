@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from core.base.errors import BadInput
-from core.base.id_lookup import suggest_id
 from core.base.text import visible_line
+from core.base.validation import suggest_id
 from core.records.findings import Finding, Severity
 from core.records.loops import OWN
 

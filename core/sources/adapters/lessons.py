@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.negation import find_prohibition
+from core.base.polarity import find_prohibition
 from core.base.prompt_text import lines_outside_contexts
 from core.base.regexes import lazy_regex
 from core.records.reflections import Lesson, LessonKind

@@ -10,12 +10,10 @@ import re2
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.base.masking import MANY, find_secrets, mask_secrets, mask_values
-from core.base.secret_names import find_assigned
+from core.base.masking import MANY, find_secrets, loosen, mask_secrets, mask_values, may_contain_secret
 from core.base.secret_patterns import COMMAND_RULES, RULES, TOKEN_FORMATS
-from core.base.secret_prefilter import loosen, may_contain_secret
 from core.base.text import visible, visible_line, visible_lines
-from core.base.value_shapes import REGEX, is_placeholder
+from core.base.value_shapes import REGEX, find_assigned, is_placeholder
 from tests.core.base.scanning.samples import sample
 
 GITHUB = "ghp_" + "a1B2" * 9

@@ -12,8 +12,18 @@ import platformdirs
 import pytest
 
 from core.base.errors import BadInput, ProjectNotFound
-from core.base.paths import TRUSTED_PATHS, ProjectPaths, find_project, is_own, project_at, safe_component, why_not_used
-from core.base.user_folders import cache_folder, config_folder, state_folder
+from core.base.paths import (
+    TRUSTED_PATHS,
+    ProjectPaths,
+    cache_folder,
+    config_folder,
+    find_project,
+    is_own,
+    project_at,
+    safe_component,
+    state_folder,
+    why_not_used,
+)
 from core.base.user_settings import find_own_name, own_names
 from core.files.file_reader import Problem, RawFile, read_file
 

@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.negation import MAX_TEXT
+from core.base.polarity import MAX_TEXT
 from core.learning.strategies import extract_strategies
 
 FILE_TYPE: Final = "Split by file type"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.base.diff import field_changes
 from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
+from core.base.text import field_changes
 from core.decisions.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
 from core.decisions.decision_text import describe_change
 from core.decisions.rules import find_approved_pattern

@@ -9,8 +9,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.base.scanning.engine import get_engine
-from core.base.scanning.rules import load_rules
+from core.base.scanning.engine import get_engine, load_rules
 from core.base.scanning.scan import scan_text, scan_whole_text
 from tests.core.base.scanning.samples import sample
 

@@ -13,9 +13,8 @@ import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.scanning.engine import Engine, get_engine, remove_bounds
+from core.base.scanning.engine import Engine, Rule, get_engine, load_rules, remove_bounds, rule_meanings
 from core.base.scanning.normalization import normalize_text
-from core.base.scanning.rules import Rule, load_rules, rule_meanings
 from core.base.scanning.scan import MAX_SCANNED, is_broad, scan_pattern, scan_text
 from core.records.patterns import PatternType, Severity
 from tests.bench.labelled_scan import report

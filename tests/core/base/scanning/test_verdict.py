@@ -15,22 +15,19 @@ from core.base.errors import BadInput, Refused
 from core.base.paths import ProjectPaths
 from core.base.prompt_text import escape_inline
 from core.base.scanning import scan
-from core.base.scanning.context_scan import (
+from core.base.scanning.engine import VERSION, Engine, Rule, load_rules
+from core.base.scanning.normalization import find_common_scripts, find_scripts
+from core.base.scanning.scan import find_stopped_sentences
+from core.base.scanning.verdict import (
     find_combined_harm,
     find_completed_harm,
     find_harm_when_cut,
-    withhold_combined_harm,
-)
-from core.base.scanning.engine import Engine
-from core.base.scanning.normalization import find_common_scripts, find_scripts
-from core.base.scanning.rules import VERSION, Rule, load_rules
-from core.base.scanning.scan import find_stopped_sentences
-from core.base.scanning.verdict import (
     find_stopping_severity,
     find_withhold_reason,
     highest_severity,
     render_if_safe,
     stops_orders,
+    withhold_combined_harm,
 )
 from core.base.settings import ScanSettings, Settings
 from core.decisions.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
