@@ -84,20 +84,23 @@ def call_process(args: Sequence[str | Path], cwd: Path = ROOT, **options: Any) -
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Path:
-    """A copy of the tree that the real aiwg wrote."""
+def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the tree that the real aiwg wrote, as the project of all commands."""
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path / "upstream"))
     return copy_folder(TREES / "upstream", tmp_path / "upstream")
 
 
 @pytest.fixture
-def examples(tmp_path: Path) -> Path:
-    """A copy of the tree made of the documents' examples."""
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the tree made of the documents' examples, as the project of all commands."""
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path / "examples"))
     return copy_folder(TREES / "spec-examples", tmp_path / "examples")
 
 
 @pytest.fixture
-def sample(tmp_path: Path, write_sample: WriteSample) -> Path:
-    """The sample project as of this minute: patterns in all states, two of them due for inversion."""
+def sample(tmp_path: Path, write_sample: WriteSample, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The sample project as of this minute, as the project of all commands: patterns in all states, two inversions."""
     folder = tmp_path / "acme-api"
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(folder))
     write_sample(folder, datetime.now(UTC).replace(second=0, microsecond=0))  # made once for several tests
     return folder

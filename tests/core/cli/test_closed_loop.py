@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,9 @@ def pattern(pattern_id: str, successes: int, failures: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A loop at work; one pattern is a success short of established, one a failure short of inversion."""
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path))
     patterns = tmp_path / ".aiwg/ralph/shared/patterns"
     patterns.mkdir(parents=True)
     records = [pattern(GOOD, 2, 0), pattern(BAD, 1, 1), *(pattern(other, 4, 0) for other in OTHERS)]
@@ -61,81 +61,69 @@ def write_loop(project: Path, status: str, minutes: float = 40, failed: int = 0)
     (folder / "state.json").write_text(json.dumps(state))
 
 
-def states(call: Call, project: Path) -> dict[str, str]:
-    listed = call("pattern", "list", "--json", "--project", project).document["patterns"]
+def states(call: Call) -> dict[str, str]:
+    listed = call("pattern", "list", "--json").document["patterns"]
     return {found["id"]: found["state"] for found in listed}
 
 
 def test_a_successful_loop_establishes_its_applied_patterns(project: Path, call: Call) -> None:
-    assert states(call, project)[GOOD] == "candidate"
-    assert call("loop", "record", LOOP, GOOD, "--iteration", "1", "--project", project).code == 0
-    assert states(call, project)[GOOD] == "candidate"
-    assert call("loop", "score", LOOP, "--project", project).err == (
+    assert states(call)[GOOD] == "candidate"
+    assert call("loop", "record", LOOP, GOOD, "--iteration", "1").code == 0
+    assert states(call)[GOOD] == "candidate"
+    assert call("loop", "score", LOOP).err == (
         f"Error: {LOOP} is running; record its outcome with: ralphdeck loop record {LOOP} --outcome\n"
     )
     write_loop(project, "completed", minutes=4)
-    (scored,) = call("loop", "score", LOOP, "--json", "--project", project).document["outcomes"]
+    (scored,) = call("loop", "score", LOOP, "--json").document["outcomes"]
     assert scored["verdict"] == "helpful"
     assert scored["patterns"] == [{"id": GOOD, "success": True, "inferred": True}]
-    assert states(call, project)[GOOD] == "established"
+    assert states(call)[GOOD] == "established"
 
 
 def test_a_failing_loop_deprecates_its_applied_patterns_and_proposes_inversions(project: Path, call: Call) -> None:
     for pattern_id in (GOOD, BAD):
-        call("loop", "record", LOOP, pattern_id, "--iteration", "1", "--project", project)
+        call("loop", "record", LOOP, pattern_id, "--iteration", "1")
     for number in range(2):
-        call("loop", "record", f"bd-{number}", BAD, "--project", project)
-        call("loop", "record", f"bd-{number}", "--outcome", "--failure", "--errors", "4", "--project", project)
-    before = states(call, project)
+        call("loop", "record", f"bd-{number}", BAD)
+        call("loop", "record", f"bd-{number}", "--outcome", "--failure", "--errors", "4")
+    before = states(call)
     write_loop(project, "failed", failed=3)
-    document = call("loop", "score", LOOP, "--json", "--project", project).document
+    document = call("loop", "score", LOOP, "--json").document
     (scored,) = document["outcomes"]
     assert scored["verdict"] == "harmful"
     assert scored["patterns"] == [
         {"id": pattern_id, "success": False, "inferred": True} for pattern_id in sorted((GOOD, BAD))
     ]
-    after = states(call, project)
+    after = states(call)
     assert (after[BAD], document["inversions"]) == ("deprecated", [BAD])
     assert before[GOOD] != after[GOOD]
-    out = call("pattern", "show", BAD, "--why", "--project", project).out
+    out = call("pattern", "show", BAD, "--why").out
     assert LOOP in out
-    (listed,) = call("loop", "list", "--json", "--project", project).document["loops"]
+    (listed,) = call("loop", "list", "--json").document["loops"]
     assert listed["outcome"]["reasoning"] == scored["reasoning"]
 
 
-def blamed(call: Call, project: Path) -> Iterator[Any]:
-    for other in OTHERS:
-        yield call("loop", "record", LOOP, other, "--failure", "--json", "--project", project).document
-
-
 def test_suspicious_reports_are_held_discarded_and_restored(project: Path, call: Call) -> None:
-    before = states(call, project)
-    documents = list(blamed(call, project))
-    assert [document["held"] for document in documents] == [False] * 5 + [True]
-    assert documents[4]["pattern"]["failures"] == 1
-    assert documents[5]["pattern"]["failures"] == 0
-    assert states(call, project) == before
-    (burst,) = call("review", "--suspicious", "--json", "--project", project).document["bursts"]
-    assert (burst["source"], burst["patterns"]) == (LOOP, sorted(OTHERS))
-
-    assert call("review", LOOP, "--suspicious", "--revoke", "--reason", "guesses", "--project", project).code == 0
-    assert call("review", "--suspicious", "--json", "--project", project).document["bursts"] == []
-    assert states(call, project) == before
-    again = call("loop", "record", LOOP, GOOD, "--failure", "--project", project)
-    assert "were discarded; this one does not count" in again.err
-
-    assert call("undo", "--project", project).code == 0
-    (burst,) = call("review", "--suspicious", "--json", "--project", project).document["bursts"]
-    assert set(burst["patterns"]) == {*OTHERS, GOOD}
-    call("review", LOOP, "--suspicious", "--confirm", "--project", project)
-    failures = call("pattern", "show", OTHERS[0], "--json", "--project", project).document["pattern"]["failures"]
-    assert failures == 1
-
-
-def test_a_held_report_is_announced_at_once(project: Path, call: Call) -> None:
-    results = [call("loop", "record", LOOP, other, "--failure", "--project", project) for other in OTHERS]
-    assert "held: " not in results[4].out
-    assert results[5].out.splitlines()[-1] == (
+    before = states(call)
+    *counted, held = (call("loop", "record", LOOP, other, "--failure").out for other in OTHERS)
+    assert not [out for out in counted if "held: " in out]
+    assert held.splitlines()[-1] == (
         f"held: {LOOP} reports 6 patterns as harmful; it was given none of them; its reports are held until you "
         "decide; see: ralphdeck review --suspicious"
     )
+    assert states(call) == before
+    (burst,) = call("review", "--suspicious", "--json").document["bursts"]
+    assert (burst["source"], burst["patterns"]) == (LOOP, sorted(OTHERS))
+
+    assert call("review", LOOP, "--suspicious", "--revoke", "--reason", "guesses").code == 0
+    assert call("review", "--suspicious", "--json").document["bursts"] == []
+    assert states(call) == before
+    again = call("loop", "record", LOOP, GOOD, "--failure")
+    assert "were discarded; this one does not count" in again.err
+
+    assert call("undo").code == 0
+    (burst,) = call("review", "--suspicious", "--json").document["bursts"]
+    assert set(burst["patterns"]) == {*OTHERS, GOOD}
+    call("review", LOOP, "--suspicious", "--confirm")
+    failures = call("pattern", "show", OTHERS[0], "--json").document["pattern"]["failures"]
+    assert failures == 1

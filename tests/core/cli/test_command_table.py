@@ -29,10 +29,7 @@ PAIRS = [
         ["pattern", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
     ),
     (["ralph-patterns", "list", "--from-loop", LOOP], ["pattern", "list", "--from-loop", LOOP]),
-    (
-        ["ralph-patterns", "show", "pat-error-type-mismatch-003"],
-        ["pattern", "show", "pat-error-type-mismatch-003"],
-    ),
+    (["ralph-patterns", "show", "pat-error-type-mismatch-003"], ["pattern", "show", "pat-error-type-mismatch-003"]),
     (
         ["ralph-patterns", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
         ["pattern", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
@@ -50,8 +47,8 @@ PAIRS = [
 
 @pytest.mark.parametrize(("words", "own"), PAIRS)
 def test_an_alias_prints_what_its_command_prints(words: list[str], own: list[str], sample: Path, call: Call) -> None:
-    expected = call(*own, "--project", sample)
-    found = call(*words, "--project", sample)
+    expected = call(*own)
+    found = call(*words)
     assert found == expected
     assert found.code == 0
     assert found.out or found.err
@@ -59,8 +56,8 @@ def test_an_alias_prints_what_its_command_prints(words: list[str], own: list[str
 
 def test_an_alias_exports_and_imports(sample: Path, tmp_path: Path, call: Call) -> None:
     file = tmp_path / "team-patterns.json"
-    assert call("ralph-patterns", "export", "--output", file, "--project", sample).code == 0
-    assert call("ralph-patterns", "import", "--input", file, "--project", sample).code == 0
+    assert call("ralph-patterns", "export", "--output", file).code == 0
+    assert call("ralph-patterns", "import", "--input", file).code == 0
 
 
 def test_help_does_not_list_aliases(call: Call) -> None:

@@ -16,8 +16,9 @@ ID = "pat-error-null-check-001"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two ended loops of one repair each, one of them with an owner."""
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path))
     ralph = tmp_path / ".aiwg" / "ralph"
     for loop_id, owner in ((OWNED, {"owner": "software-implementer"}), (UNOWNED, {"owner": "unknown"})):
         state = {
@@ -70,14 +71,14 @@ def contributors(project: Path) -> dict[str, str | None]:
 
 def test_a_recorded_use_names_the_reporting_agent(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RALPHDECK_AGENT", "debugger")
-    event = call("loop", "record", OWNED, ID, "--success", "--json", "--project", project).document["event"]
+    event = call("loop", "record", OWNED, ID, "--success", "--json").document["event"]
     assert (event["agent"], event["by"]) == ("debugger", "ada")
     assert contributors(project) == {OWNED: "debugger"}
 
 
 def test_without_an_agent_a_use_names_the_owner_of_the_loop(project: Path, call: Call) -> None:
-    call("loop", "record", OWNED, ID, "--success", "--project", project)
-    call("loop", "record", UNOWNED, ID, "--success", "--project", project)
+    call("loop", "record", OWNED, ID, "--success")
+    call("loop", "record", UNOWNED, ID, "--success")
     assert contributors(project) == {OWNED: "software-implementer", UNOWNED: None}
 
 
@@ -85,7 +86,7 @@ def test_an_extracted_pattern_names_the_agent_that_extracts_it(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RALPHDECK_AGENT", "debugger")
-    assert call("loop", "extract", UNOWNED, "--types", "error", "--project", project).code == 0
+    assert call("loop", "extract", UNOWNED, "--types", "error").code == 0
     assert contributors(project) == {UNOWNED: "debugger"}
 
 
@@ -93,6 +94,6 @@ def test_extracting_all_loops_names_the_owner_of_each(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RALPHDECK_AGENT", "debugger")
-    assert call("loop", "extract", "--all", "--types", "error", "--project", project).code == 0
+    assert call("loop", "extract", "--all", "--types", "error").code == 0
     assert contributors(project)[OWNED] == "software-implementer"
     assert "ada" not in contributors(project).values()

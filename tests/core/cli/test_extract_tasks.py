@@ -56,11 +56,11 @@ def test_learnings_of_a_loops_task_count_once_for_the_loop(sample: Path, call: C
     trace = "task-900, attempt 1, actions 1 → 3"
     words = ("current-loop", "--dry-run", "--types", "error")
     (of_loop,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
-    assert call("loop", "extract", "task-900", "--project", sample).code == 0
+    assert call("loop", "extract", "task-900").code == 0
     (refused,) = [one for one in proposals(call, sample, *words) if trace in one["trace"]]
     assert of_loop["record"]["source_loops"][0]["loop_id"] == "current-loop"
     assert of_loop["refused"] is None and refused["refused"].startswith("already known from this loop as pat-error")
-    document = call("loop", "extract", "--all", "--dry-run", "--json", "--project", sample).document
+    document = call("loop", "extract", "--all", "--dry-run", "--json").document
     assert "task-900" not in {extraction["source"] for extraction in document["extractions"]}
 
 

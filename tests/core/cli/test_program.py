@@ -16,23 +16,33 @@ from core.cli.program import cli
 from tests.core.cli.conftest import ROOT, Call, call_process
 
 
-def test_version_is_one_line(call: Call) -> None:
-    assert call("--version").out == f"ralphdeck {__version__}\n"
+def run_in_shell(words: str, redirection: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command whose streams a shell has redirected."""
+    command = f'"{sys.executable}" -m core.cli {words} {redirection}'
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_streams_that_cannot_be_written_end_it_with_one_line(examples: Path) -> None:
+    for place in ("2>&-", "2> >(exec true)", "2>/dev/full"):
+        assert run_in_shell("pattern show --why no-such-pattern", place) == (1, "", "")
+    for words in ("loop list --json", "pattern promote pat-error-null-check-015", "-h"):
+        closed = "Error: stdout is closed; to print nothing, send it to /dev/null\n"
+        assert run_in_shell(words, ">&-") == (1, "", closed)
+    assert not (examples / ".aiwg/ralph/shared/curation").exists()
+    assert run_in_shell("loop list --json", "> /dev/full") == (1, "", "Error: output: No space left on device\n")
 
 
 def test_help_names_every_command_and_every_exit_code(call: Call) -> None:
+    assert call("--version").out == f"ralphdeck {__version__}\n"
     text = call("--help").out
+    assert call().out == text
     assert all(f"\n  {name} " in text for name in cli.places)
     assert all(f"\n    {code} " in text for code in (0, 1, 2, 3, 130, 141))
-
-
-@pytest.mark.parametrize("name", cli.places)
-def test_each_command_explains_itself(name: str, call: Call) -> None:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None and command.help
-    result = call(name, "--help")
-    assert result.code == 0
-    assert result.out.startswith(f"Usage: ralphdeck {name} ")
+    for name in cli.places:
+        result = call(name, "--help")
+        assert result.code == 0 and result.out.startswith(f"Usage: ralphdeck {name} ")
 
 
 HEADLESS = (
@@ -107,76 +117,36 @@ def test_every_headless_command_works_without_textual(examples: Path) -> None:
     assert "verdict: " in done.stdout
 
 
-def test_without_a_command_the_headless_program_prints_its_help(call: Call) -> None:
-    assert call() == call("--help")
-
-
-def test_an_unknown_word_names_near_commands(call: Call) -> None:
-    result = call("lops")
-    assert (result.code, result.out) == (2, "")
-    assert "'lops' is not a command. Did you mean loop" in result.err
-
-
-@pytest.mark.parametrize(
-    ("words", "help"),
-    [
-        (["loop", "list", "--status", "runing"], "did you mean running?"),
-        (["connect", "clade"], "did you mean claude?"),
-        (["metrics", "--weeks", "x"], "'x' is not a whole number from 1 to 520"),
-        (["metrics", "--weeks", "0"], "'0' is not a whole number from 1 to 520"),
-        (["task", "show", "task-001", "--attempt", "-1"], "'-1' is not a whole number from 0"),
-        (["task", "shw"], "Did you mean show?"),
-        (["show"], "Did you mean pattern show"),
-    ],
-)
-def test_a_wrong_value_is_answered_with_the_values_that_are_possible(words: list[str], help: str, call: Call) -> None:
-    result = call(*words)
-    assert result.code == 2 and help in result.err
+def test_a_wrong_value_is_answered_with_the_values_that_are_possible(examples: Path, call: Call) -> None:
+    for words, answer in (
+        ("lops", "'lops' is not a command. Did you mean loop"),
+        ("loop list --status runing", "did you mean running?"),
+        ("connect clade", "did you mean claude?"),
+        ("metrics --weeks x", "'x' is not a whole number from 1 to 520"),
+        ("metrics --weeks 0", "'0' is not a whole number from 1 to 520"),
+        ("task show task-001 --attempt -1", "'-1' is not a whole number from 0"),
+        ("task shw", "Did you mean show?"),
+        ("show", "Did you mean pattern show"),
+        ("loop list --no-such-option", "No such option"),
+        ("pattern list --min-success-rate nan", "'nan'"),
+        ("pattern list --type error,nonsense", "nonsense"),
+        ("pattern deprecate pat-error-null-check-015", "Missing option '--reason'"),
+        ("loop inject", "--task"),
+        ("loop inject a-loop --task more", "--task"),
+        ("--completion tcsh", "tcsh"),
+        ("pattern deprecate pat-error-null-check-015 --by= --reason x", "Invalid value for '--by': the name is empty"),
+        ("pattern list --type=", "Invalid value for '--type': give at least one of error, success"),
+        ("loop list --status ,", "Invalid value for '--status': give at least one of "),
+        ("task show task-001 --replay --speed nan", "Invalid value for '--speed': 'nan' is not a number"),
+        ("task complete task-001 --success --percent NaN", "Invalid value for '--percent': 'NaN' is not a number"),
+    ):
+        result = call(*words.split())
+        assert (result.code, result.out) == (2, "") and answer in result.err and "Traceback" not in result.err, words
 
 
 def test_an_ambiguous_id_names_what_it_matches(sample: Path, call: Call) -> None:
-    result = call("pattern", "show", "pat-error", "--project", sample)
+    result = call("pattern", "show", "pat-error")
     assert result.code == 1 and result.err.count("pat-error-") == 6 and " others" in result.err
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["loop", "list", "--no-such-option"],
-        ["loop", "list", "--status", "sleeping"],
-        ["pattern"],
-        ["pattern", "list", "--min-success-rate", "nan"],
-        ["pattern", "list", "--type", "error,nonsense"],
-        ["pattern", "deprecate", "pat-error-null-check-015"],
-        ["loop", "inject"],
-        ["loop", "inject", "a-loop", "--task", "and a task"],
-        ["--completion", "tcsh"],
-    ],
-)
-def test_wrong_usage_exits_with_2_and_prints_nothing(words: list[str], examples: Path, call: Call) -> None:
-    result = call("--project", examples, *words)
-    assert (result.code, result.out) == (2, "")
-    assert "Traceback" not in result.err
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (
-            ["pattern", "deprecate", "pat-error-null-check-015", "--by", " ", "--reason", "x"],
-            "'--by': the name is empty",
-        ),
-        (["review", "--by", ""], "'--by': the name is empty"),
-        (["pattern", "list", "--type", ""], "'--type': give at least one of error, success"),
-        (["loop", "list", "--status", ","], "'--status': give at least one of "),
-        (["task", "show", "task-001", "--replay", "--speed", "nan"], "'--speed': 'nan' is not a number"),
-        (["task", "complete", "task-001", "--success", "--percent", "NaN"], "'--percent': 'NaN' is not a number"),
-    ],
-)
-def test_an_empty_name_or_list_and_nan_are_invalid(words: list[str], reason: str, examples: Path, call: Call) -> None:
-    result = call("--project", examples, *words)
-    assert (result.code, result.out) == (2, "")
-    assert f"Error: Invalid value for {reason}" in result.err
 
 
 def test_the_project_can_be_given_before_or_after_the_command_or_in_the_environment(
@@ -220,7 +190,7 @@ def test_an_internal_error_is_one_line_and_a_traceback_in_the_log_file(
         raise RuntimeError("some \x1b[31mbug")
 
     monkeypatch.setattr("core.cli.json.loops.loop_row", fail)
-    result = call("loop", "list", "--json", "--project", examples)
+    result = call("loop", "list", "--json")
     log = home / "state" / "ralphdeck" / "ralphdeck.log"
     assert (result.code, result.out) == (1, "")
     assert result.err == f"Error: internal error: RuntimeError: some ␛[31mbug (details in {log})\n"
@@ -232,36 +202,26 @@ def test_a_log_file_that_cannot_be_written_changes_nothing_else(
 ) -> None:
     (home / "state").write_text("in the way")
     monkeypatch.setattr("core.cli.json.loops.loop_row", lambda *_: 1 / 0)
-    result = call("loop", "list", "--json", "--project", examples)
+    result = call("loop", "list", "--json")
     assert result.code == 1
     assert result.err == ("Error: internal error: ZeroDivisionError: division by zero (no log file could be written)\n")
 
 
-@pytest.mark.parametrize("interruption", [KeyboardInterrupt, click.Abort])
-def test_an_interrupt_exits_with_130(
-    interruption: type[BaseException], call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise interruption
+def test_an_interrupt_exits_with_130(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for interruption in (KeyboardInterrupt, click.Abort):
 
-    monkeypatch.setattr(program.cli, "main", interrupt)
-    result = call("loop", "list")
-    assert (result.code, result.out) == (130, "")
-    assert "Traceback" not in result.err
+        def interrupt(*_: object, error: type[BaseException] = interruption, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(program.cli, "main", interrupt)
+        result = call("loop", "list")
+        assert (result.code, result.out) == (130, "") and "Traceback" not in result.err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "both"),
-    [
-        ("loop list --json", False),
-        ("pattern list", True),
-        ("--help", True),
-        ("loop list --help", False),
-        ("--version", False),
-        ("pattern show pat-error-null-check-015 --why", False),
-        ("loop inject --task types", True),
-    ],
+    [("loop list --json", False), ("--help", True), ("pattern show pat-error-null-check-015 --why", True)],
 )
 def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -> None:
     reader, writer = os.pipe()
@@ -279,73 +239,23 @@ def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -
     assert (done.returncode, done.stderr or b"") == (groups.BROKEN_PIPE_EXIT, b"")
 
 
-@pytest.mark.slow
-def test_an_error_on_a_closed_stderr_keeps_its_exit_code(examples: Path) -> None:
-    command = f'"{sys.executable}" -m core.cli pattern show --why no-such-pattern --project "{examples}"'
-    for stderr in ("2>&-", "2> >(exec true)", "2>/dev/full"):
-        done = subprocess.run(["bash", "-c", f"{command} {stderr}"], cwd=ROOT, capture_output=True, timeout=60)
-        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["loop", "list"],
-        ["loop", "list", "--json"],
-        ["pattern", "list"],
-        ["pattern", "promote", "pat-error-null-check-015"],
-        [],
-        ["-h"],
-    ],
-)
-def test_nothing_starts_without_stdout(words: list[str], examples: Path) -> None:
-    program = '"$0" -m core.cli "$@" >&-'
-    environment = {**os.environ, "RALPHDECK_PROJECT": str(examples)}
-    done = subprocess.run(
-        ["bash", "-c", program, sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, timeout=60
-    )
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"Error: stdout is closed; to print nothing, send it to /dev/null\n"
-    assert not (examples / ".aiwg/ralph/shared/curation").exists()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["loop", "list"],
-        ["doctor", "--json"],
-        ["pattern", "promote", "x"],
-        ["loop", "inject", "--task", "x"],
-        ["--project", ".aiwg", "log"],
-    ],
-)
 def test_a_current_folder_that_was_removed_is_named(
-    words: list[str], tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed = tmp_path / "gone"
     removed.mkdir()
     monkeypatch.chdir(removed)
     removed.rmdir()
-    result = call(*words)
-    assert (result.code, result.out) == (1, "")
-    assert result.err.startswith("Error: the current folder was deleted; ")
-    assert result.err.count("\n") == 1
-
-
-def test_an_unknown_home_folder_is_one_line(call: Call) -> None:
-    result = call("loop", "list", "--project", "~no-such-user/project")
-    assert (result.code, result.err) == (1, "Error: ~no-such-user/project: unknown home folder; give a full path\n")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line(upstream: Path) -> None:
-    command = f'"{sys.executable}" -m core.cli loop list --json --project "{upstream}" > /dev/full'
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (1, "Error: output: No space left on device\n")
+    for words in ("loop list", "doctor --json", "pattern promote x", "--project .aiwg log"):
+        result = call(*words.split())
+        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+        assert result.err.startswith("Error: the current folder was deleted; ")
+    unknown = call("loop", "list", "--project", "~no-such-user/project")
+    assert (unknown.code, unknown.err) == (1, "Error: ~no-such-user/project: unknown home folder; give a full path\n")
 
 
 def test_an_output_encoding_without_unicode_works(upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    result = call_process(["loop", "list", "--project", upstream])
+    result = call_process(["loop", "list"])
     assert (result.code, result.err) == (0, "")
     assert "ralph-moji-5cfda65c" in result.out

@@ -68,11 +68,11 @@ def tree(project: Path) -> dict[str, tuple[int, bytes]]:
 def test_writing_commands_are_refused_and_others_work(project: Path, call: Call) -> None:
     before = tree(project)
     for words in REFUSED:
-        result = call("--readonly", *words, "--project", project)
+        result = call("--readonly", *words)
         assert (result.code, result.out) == (1, ""), words
         assert f"Error: read-only: nothing is written in {project / '.aiwg'};" in result.err, words
     for words in READING:
-        assert call("--readonly", *words, "--project", project).code in (0, 3), words
+        assert call("--readonly", *words).code in (0, 3), words
     assert tree(project) == before
 
 
@@ -82,17 +82,17 @@ def test_the_environment_or_an_option_at_the_end_asks_for_it_as_well(
     assert "read-only" in call("pattern", "promote", PATTERN, "--project", project, "--readonly").err
     release(project / ".aiwg")
     monkeypatch.setenv("RALPHDECK_READONLY", "1")
-    assert "read-only" in call("pattern", "promote", PATTERN, "--project", project).err
+    assert "read-only" in call("pattern", "promote", PATTERN).err
     monkeypatch.setenv("RALPHDECK_READONLY", "0")
     release(project / ".aiwg")
-    assert call("pattern", "promote", PATTERN, "--project", project).code == 0
+    assert call("pattern", "promote", PATTERN).code == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [(), ("--readonly",)])
 def test_no_export_is_written_into_aiwg(project: Path, call: Call, mode: tuple[str, ...]) -> None:
     (project / "way-in").symlink_to(project / ".aiwg")
-    call("pattern", "export", "--project", project)  # which makes the id of the project
+    call("pattern", "export")  # which makes the id of the project
     before = tree(project)
     for words in (
         ["loop", "inject", LOOP, "--output"],
@@ -101,7 +101,7 @@ def test_no_export_is_written_into_aiwg(project: Path, call: Call, mode: tuple[s
         ["pattern", "export", "--output"],
     ):
         for folder in (".aiwg", "way-in/ralph"):
-            result = call(*mode, *words, project / folder / "x.md", "--project", project)
+            result = call(*mode, *words, project / folder / "x.md")
             assert (result.code, result.out) == (1, ""), words
             assert "is inside .aiwg, which belongs to the loops; choose another folder" in result.err, words
     assert tree(project) == before

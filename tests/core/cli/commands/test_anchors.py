@@ -50,6 +50,7 @@ def test_states_of_anchors_are_in_lists_and_explanations(shop: History, call: Ca
     shop.git("rm", "-q", "tax.py")
     commit = shop.commit()[:7]
     assert call("pattern", "anchors", ONE, "--add", "basket.py", *at).code == 0
+    assert "  current" not in call("pattern", "show", ONE, "--why", *at).out
     assert call("review", *at).code == 0, "it checks the anchors"
     why = call("pattern", "show", ONE, "--why", *at).out
     assert f"tax.py  missing since commit {commit}" in why
@@ -59,10 +60,6 @@ def test_states_of_anchors_are_in_lists_and_explanations(shop: History, call: Ca
     assert row["stale"] and call("pattern", "show", ONE, "--json", *at).document["pattern"]["stale"]
     questions = call("review", "--json", *at).document["questions"]
     assert {one["kind"] for one in questions} == {"stale", "renamed"}
-
-
-def test_anchors_that_were_not_checked_are_not_called_current(shop: History, call: Call) -> None:
-    assert "  current" not in call("pattern", "show", ONE, "--why", "--project", shop.folder).out
 
 
 def test_a_check_that_failed_is_not_taken_for_a_result(shop: History, call: Call) -> None:

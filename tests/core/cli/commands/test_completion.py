@@ -4,51 +4,46 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.cli.conftest import Call, call_process
+from core.cli.program import run
+from tests.core.cli.conftest import Call
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell(shell: str, call: Call) -> None:
-    result = call("--completion", shell)
-    assert result.code == 0
-    assert f"_RALPHDECK_COMPLETE={shell}_complete" in result.out
+def test_each_shell_has_a_script(call: Call) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_RALPHDECK_COMPLETE={shell}_complete" in call("--completion", shell).out
 
 
-def completed(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def completed(words: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> list[str]:
     """What bash would offer for the last word."""
-    monkeypatch.setenv("_RALPHDECK_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", f"ralphdeck {words}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - (not words.endswith(" ")) + 1))
-    result = call_process([])
-    assert (result.code, result.err) == (0, "")
-    return [line.partition(",")[2] for line in result.out.splitlines() if line.partition(",")[2]]
+    with monkeypatch.context() as patch:
+        patch.setenv("_RALPHDECK_COMPLETE", "bash_complete")
+        patch.setenv("COMP_WORDS", f"ralphdeck {words}")
+        patch.setenv("COMP_CWORD", str(len(words.split()) - (not words.endswith(" ")) + 1))
+        with pytest.raises(SystemExit) as ended:
+            run([])
+    out, err = capfdbinary.readouterr()
+    assert (ended.value.code, err) == (0, b"")
+    return [line.partition(",")[2] for line in out.decode().splitlines() if line.partition(",")[2]]
 
 
-@pytest.mark.slow
-def test_commands_words_and_ids_complete(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed("re", monkeypatch) == ["review"]
-    assert completed("loop list --status paused,f", monkeypatch) == ["paused,failed"]
-    ids = completed(f"--project {examples} pattern promote pat-error-null", monkeypatch)
-    assert sorted(ids) == ["pat-error-null-check-001", "pat-error-null-check-015"]
-    monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
-    assert completed("loop inject ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
-    assert completed("loop record ralph-fix-a", monkeypatch) == ["ralph-fix-api-d4e5f6a7"]
-    assert completed("task show task-", monkeypatch) == ["task-001", "task-002"]
-    assert completed("loop record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --cr", monkeypatch) == ["--criterion"]
-    assert completed("changes anti_pattern.f", monkeypatch) == ["anti_pattern.failure_ratio_threshold="]
-
-
-def test_attempts_complete(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RALPHDECK_PROJECT", str(sample))
-    assert completed("loop score task-001", monkeypatch) == ["task-001.1", "task-001.2", "task-001.3"]
-
-
-def test_an_id_that_a_shell_would_obey_is_not_offered(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_words_and_ids_complete(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     (examples / ".aiwg/ralph/loops/$(touch pwned)").mkdir()
-    monkeypatch.setenv("RALPHDECK_PROJECT", str(examples))
-    assert not [word for word in completed("loop inject ", monkeypatch) if "$" in word]
-
-
-def test_nothing_is_completed_without_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RALPHDECK_PROJECT", str(tmp_path / "gone"))
-    assert completed("pattern promote pat", monkeypatch) == []
+    for words, offered in (
+        ("re", ["review"]),
+        ("loop list --status paused,f", ["paused,failed"]),
+        ("pattern promote pat-error-null", ["pat-error-null-check-001", "pat-error-null-check-015"]),
+        ("loop inject ralph-fix-a", ["ralph-fix-api-d4e5f6a7"]),
+        ("loop record ralph-fix-a", ["ralph-fix-api-d4e5f6a7"]),
+        ("task show task-", ["task-001", "task-002"]),
+        ("loop score task-001", ["task-001.1", "task-001.2", "task-001.3"]),
+        ("loop record ralph-fix-api-d4e5f6a7 pat-error-null-check-015 --cr", ["--criterion"]),
+        ("changes anti_pattern.f", ["anti_pattern.failure_ratio_threshold="]),
+    ):
+        assert sorted(completed(words, monkeypatch, capfdbinary)) == offered
+    assert not [word for word in completed("loop inject ", monkeypatch, capfdbinary) if "$" in word], (
+        "a shell would obey it"
+    )
+    monkeypatch.setenv("RALPHDECK_PROJECT", str(examples / "gone"))
+    assert completed("pattern promote pat", monkeypatch, capfdbinary) == []

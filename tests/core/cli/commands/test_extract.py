@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.core.cli.conftest import Call
 
 MAILER = "ralph-fix-null-customer-crash-in-the-644aee36"
 SESSION = "f9b78063-aed0-4736-9e65-33eecba3295e"
-CONTRACTS = "ralph-set-up-contract-tests-for-the--c7dec1eb"
 
 
 def proposals(call: Call, project: Path, *words: str) -> list[dict[str, Any]]:
@@ -25,7 +22,7 @@ def ids(call: Call, project: Path) -> set[str]:
 
 def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
     before = {file: file.read_bytes() for file in sorted(sample.rglob("*")) if file.is_file()}
-    result = call("loop", "extract", "current-loop", "--dry-run", "--project", sample)
+    result = call("loop", "extract", "current-loop", "--dry-run")
     assert result.code == 0
     assert "+ success refactoring: Clean up the lint warnings of the workers" in result.out
     assert "from 2 steps of iterations 1, 2" in result.out
@@ -34,49 +31,27 @@ def test_a_dry_run_shows_and_writes_nothing(sample: Path, call: Call) -> None:
 
 def test_extraction_of_a_loop_is_one_decision_that_can_be_undone(sample: Path, call: Call) -> None:
     before = ids(call, sample)
-    document = call("loop", "extract", "current-loop", "--reason", "done", "--json", "--project", sample).document
+    document = call("loop", "extract", "current-loop", "--reason", "done", "--json").document
     (extraction,) = document["extractions"]
     decision = extraction["decided"]["decision"]
     assert (decision["verb"], decision["subject"], decision["by"]) == ("extract", "current-loop", "ada")
     assert ids(call, sample) - before == {"pat-success-clean-up-lint-warnings-001"}
-    shown = call("pattern", "show", "pat-success-clean-up-lint-warnings-001", "--json", "--project", sample).document
+    shown = call("pattern", "show", "pat-success-clean-up-lint-warnings-001", "--json").document
     assert shown["pattern"]["state"] == "candidate"
     assert [source["loop_id"] for source in shown["pattern"]["source_loops"]] == ["current-loop"]
-    call("undo", "--project", sample)
+    again = call("loop", "extract", "current-loop")
+    known = "already known from this loop as pat-success-clean-up-lint-warnings-001"
+    assert (again.code, again.err) == (0, f"nothing to extract from current-loop: {known}\n") and known in again.out
+    call("undo")
     assert ids(call, sample) == before
 
 
-def test_a_second_run_finds_nothing_new(sample: Path, call: Call) -> None:
-    call("loop", "extract", "current-loop", "--project", sample)
-    after = ids(call, sample)
-    again = call("loop", "extract", "current-loop", "--project", sample)
-    assert (again.code, again.err) == (
-        0,
-        "nothing to extract from current-loop: already known from this loop as "
-        "pat-success-clean-up-lint-warnings-001\n",
-    )
-    assert "already known from this loop as pat-success-clean-up-lint-warnings-001" in again.out
-    assert ids(call, sample) == after
-
-
-def test_only_some_types(sample: Path, call: Call) -> None:
-    assert {proposal["type"] for proposal in proposals(call, sample, "--all", "--dry-run")} == {
-        "error",
-        "success",
-        "anti",
-    }
-    assert {
-        proposal["type"] for proposal in proposals(call, sample, "--all", "--dry-run", "--types", "error,anti")
-    } == {"error", "anti"}
-
-
-@pytest.mark.slow
-def test_all_loops_that_have_ended(sample: Path, call: Call) -> None:
-    document = call("loop", "extract", "--all", "--json", "--project", sample).document
-    sources = {extraction["source"] for extraction in document["extractions"]}
-    assert CONTRACTS in sources and "ralph-migrate-src-utils-to-typescrip-57eebd62" not in sources
-    again = call("loop", "extract", "--all", "--json", "--project", sample).document
-    assert all(extraction["decided"] is None for extraction in again["extractions"])
+def test_only_some_types_and_debug_sessions(sample: Path, call: Call) -> None:
+    found = proposals(call, sample, "--all", "--dry-run", "--types", "error,anti")
+    assert {proposal["type"] for proposal in found} == {"error", "anti"}
+    for proposal in proposals(call, sample, SESSION, "--dry-run"):
+        assert (proposal["type"], proposal["trace"]) == ("error", [f"debug session {SESSION}, attempt 1"])
+        assert MAILER in json.dumps(proposal["record"]["source_loops"])
 
 
 def test_extract_all_reports_that_nothing_has_ended(tmp_path: Path, call: Call) -> None:
@@ -89,14 +64,6 @@ def test_extract_all_reports_that_nothing_has_ended(tmp_path: Path, call: Call) 
     )
 
 
-def test_a_debug_session(sample: Path, call: Call) -> None:
-    found = proposals(call, sample, SESSION, "--dry-run")
-    assert {proposal["type"] for proposal in found} == {"error"}
-    for proposal in found:
-        assert proposal["trace"] == [f"debug session {SESSION}, attempt 1"]
-        assert MAILER in json.dumps(proposal["record"]["source_loops"])
-
-
 def test_hostile_text_of_a_loop_stays_text(sample: Path, call: Call) -> None:
     folder = sample / ".aiwg/ralph/loops/ralph-evil-00000001"
     folder.mkdir()
@@ -105,21 +72,17 @@ def test_hostile_text_of_a_loop_stays_text(sample: Path, call: Call) -> None:
     passed = {"number": 2, "action": f"Mended {task}", "verified": True}
     state = {"task": task, "status": "completed", "iterations": [failed, passed]}
     (folder / "state.json").write_text(json.dumps(state))
-    result = call("loop", "extract", "ralph-evil-00000001", "--project", sample)
+    result = call("loop", "extract", "ralph-evil-00000001")
     assert result.code == 0
     assert "\x1b" not in result.out and "\u202e" not in result.out
     assert all(identifier.isascii() and identifier.isprintable() for identifier in ids(call, sample))
 
 
-@pytest.mark.parametrize("words", [[], ["x", "--all"], ["x", "--types", "other"]])
-def test_wrong_usage(words: list[str], sample: Path, call: Call) -> None:
-    assert call("loop", "extract", *words, "--project", sample).code == 2
-
-
-def test_an_unknown_loop_of_a_filter_matches_nothing(sample: Path, call: Call) -> None:
-    result = call("loop", "extract", "../../etc/passwd", "--project", sample)
-    assert (result.code, result.out) == (1, "")
-    assert result.err.count("\n") == 1
+def test_wrong_usage(sample: Path, call: Call) -> None:
+    for words in ([], ["x", "--all"], ["x", "--types", "other"]):
+        assert call("loop", "extract", *words).code == 2
+    unknown = call("loop", "extract", "../../etc/passwd")
+    assert (unknown.code, unknown.out, unknown.err.count("\n")) == (1, "", 1)
 
 
 def write_loop(project: Path, status: str, iterations: list[dict[str, Any]]) -> None:

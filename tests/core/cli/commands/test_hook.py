@@ -50,7 +50,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", [b"", b"x", b"[]", b"{}", b"\x00" * 1000, b'{"hook_event_name": "Stop"}'])
+@pytest.mark.parametrize("data", [b"", b"\x00" * 1000, b'{"hook_event_name": "Stop"}'])
 def test_any_input_ends_with_exit_code_0_and_no_output(project: Path, data: bytes) -> None:
     code, out, err = answer(data, cwd=project)
     assert (code, out) == (0, "")

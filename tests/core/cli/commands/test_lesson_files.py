@@ -17,5 +17,5 @@ def test_the_memories_of_an_agent_are_listed(
     memory = tmp_path / "claude" / "projects" / project_slug(sample.resolve()) / "memory"
     memory.mkdir(parents=True)
     (memory / "clock.md").write_text("Use the fake clock.\n")
-    found = call("lesson", "--json", "--project", sample).document["lessons"]
+    found = call("lesson", "--json").document["lessons"]
     assert [one["text"] for one in found] == ["Use the fake clock."]

@@ -9,18 +9,8 @@ from tests.core.cli.conftest import Call
 METRICS = ".aiwg/ralph/shared/effectiveness-metrics.json"
 
 
-def test_metrics_in_a_registry_document_are_compared_too(examples: Path, call: Call) -> None:
-    folder = examples / ".aiwg/ralph/shared/patterns"
-    (folder / "registry.json").write_text(json.dumps({"effectiveness_metrics": {"total_patterns": 12}}))
-    found = call("metrics", "--json", "--project", examples).document["differences"]
-    source = ".aiwg/ralph/shared/patterns/registry.json"
-    assert {"key": "total_patterns", "file": 12, "evidence": 6, "source": source} in found
-    checks = call("doctor", "--json", "--project", examples).document["checks"]
-    assert any(check["name"] == "metrics" and "total_patterns" in check["text"] for check in checks)
-
-
 def test_the_metrics_begin_with_the_answer_and_print_no_average_of_too_few_cases(examples: Path, call: Call) -> None:
-    result = call("metrics", "--project", examples)
+    result = call("metrics")
     lines = result.out.splitlines()
     assert result.code == 0
     assert lines[0].startswith("Do lessons help? Can't tell yet: about 6 more sessions")
@@ -33,13 +23,13 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
     for number in range(3):
         complete(examples, f"ralph-fix-with-{number}", 3, successful=True)
         complete(examples, f"ralph-fix-other-{number}", 5)
-    out = call("metrics", "--project", examples).out
+    out = call("metrics").out
     assert out.startswith(
         "Do lessons help? Sessions with lessons took 3.0 iterations instead of 5.0 "
         "(3 and 3 sessions; a real difference is likely)\n"
     )
     assert "\nLoops: -2.0 iterations with lessons (90 % interval -2.5 to -1.5). With lessons " in out
-    document = call("metrics", "--json", "--project", examples).document
+    document = call("metrics", "--json").document
     comparison, lessons = document["comparison"], document["lessons"]
     assert (comparison["tells"], comparison["loops_needed"], comparison["level"]) == (True, 0, 0.9)
     assert (lessons["known"], lessons["unit"], lessons["average_with"]) == (True, "iteration", 3.0)
@@ -49,7 +39,7 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
 def test_a_report_updates_the_metrics_file(examples: Path, call: Call) -> None:
     file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
     before = json.loads(file.read_text())
-    call("loop", "record", "bd-1", "pat-error-null-check-015", "--success", "--project", examples)
+    call("loop", "record", "bd-1", "pat-error-null-check-015", "--success")
     after = json.loads(file.read_text())
     inner = after.get("effectiveness_metrics", after)
     assert list(after) == list(before)
@@ -57,7 +47,7 @@ def test_a_report_updates_the_metrics_file(examples: Path, call: Call) -> None:
         6,
         62,
     )  # three of four uses of the anti-pattern have no known result
-    disputed = [line for line in call("metrics", "--project", examples).out.splitlines() if line.startswith("!")]
+    disputed = [line for line in call("metrics").out.splitlines() if line.startswith("!")]
     assert disputed == []
 
 
@@ -66,34 +56,26 @@ def test_hostile_recorded_metrics_are_printed_safely(examples: Path, call: Call)
     file.write_text(
         json.dumps({"total_patterns": "\x1b[2J" + "x" * 10_000, "patterns_by_type": {"error_patterns": []}})
     )
-    out = call("metrics", "--project", examples).out
+    out = call("metrics").out
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) < 200
     assert f"! {METRICS}: 2 recorded numbers unlike the evidence" in out
 
 
 def test_sections_are_printed_and_written_once(examples: Path, call: Call, tmp_path: Path) -> None:
-    out = call("metrics", "--weeks", "4", "--project", examples).out
+    out = call("metrics", "--weeks", "4").out
     assert "\nPatterns: 6 lessons: " in out
     assert "\nReviewer accuracy: You have not promoted or deprecated a lesson yet." in out
-    document = call("metrics", "--json", "--project", examples).document
+    document = call("metrics", "--json").document
     assert document["weeks"] == 12
     assert [section["id"] for section in document["sections"]][:3] == ["lessons", "patterns", "evidence"]
     newest = document["sections"][1]["rows"][-1]
     assert (newest["values"], newest["n"]) == ([1, 0, 5, 0], 6)
     report = tmp_path / "report.md"
-    assert call("metrics", "--export", report, "--project", examples).out == f"wrote {report}\n"
-    refused = call("metrics", "--export", report, "--project", examples)
+    assert call("metrics", "--export", report).out == f"wrote {report}\n"
+    refused = call("metrics", "--export", report)
     assert (refused.code, "use --force to overwrite it" in refused.err) == (1, True)
-    assert call("metrics", "--export", report, "--force", "--project", examples).code == 0
-    assert "must end with .md, .csv" in call("metrics", "--export", "x.svg", "--project", examples).err
-    inside = call("metrics", "--export", examples / ".aiwg/report.md", "--project", examples)
+    assert call("metrics", "--export", report, "--force").code == 0
+    assert "must end with .md, .csv" in call("metrics", "--export", "x.svg").err
+    inside = call("metrics", "--export", examples / ".aiwg/report.md")
     assert (inside.code, "belongs to the loops" in inside.err) == (1, True)
-
-
-def test_the_questions_are_those_that_review_asks(sample: Path, call: Call) -> None:
-    asked = call("review", "--all", "--json", "--project", sample).document["questions"]
-    sections = call("metrics", "--json", "--project", sample).document["sections"]
-    counted = next(section for section in sections if section["id"] == "questions")
-    assert counted["takeaway"].startswith(f"{len(asked)} open questions")
-    assert sum(row["n"] for row in counted["rows"]) == len(asked)

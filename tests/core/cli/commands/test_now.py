@@ -18,24 +18,15 @@ def sections(document: dict[str, list[dict[str, object]]]) -> dict[object, dict[
     return {section["id"]: section for section in document["sections"]}
 
 
-def test_it_prints_each_section(sample: Path, call: Call) -> None:
-    result = call("now", "--project", sample)
-    assert result.code == 0
-    assert all(f"\n{title}" in result.out for title in ("Needs you", "Last 7 days", "Do lessons help?", "To review"))
-
-
 def test_the_json_document_has_the_records_that_the_lines_lead_to(sample: Path, call: Call) -> None:
-    found = sections(call("now", "--project", sample, "--json").document)
-    loops = call("loop", "list", "--project", sample, "--json").document["loops"]
+    shown = call("now").out
+    assert all(f"\n{title}" in shown for title in ("Needs you", "Last 7 days", "Do lessons help?", "To review"))
+    found = sections(call("now", "--json").document)
+    assert found["lessons"]["total"] == len(call("review", "--json").document["questions"])
+    loops = call("loop", "list", "--json").document["loops"]
     lines = found["sessions"]["lines"]
     assert isinstance(lines, list) and len(lines) == found["sessions"]["total"]
     assert {line["id"] for line in lines} <= {loop["id"] for loop in loops}
-
-
-def test_since_limits_the_sessions(sample: Path, call: Call) -> None:
-    few = sections(call("now", "--project", sample, "--since", "1h", "--json").document)["sessions"]
-    many = sections(call("now", "--project", sample, "--since", "4w", "--json").document)["sessions"]
-    assert isinstance(few["total"], int) and isinstance(many["total"], int) and few["total"] < many["total"]
 
 
 def test_the_last_visit_of_the_dashboard_is_the_default(sample: Path, home: Path, call: Call) -> None:
@@ -44,7 +35,7 @@ def test_the_last_visit_of_the_dashboard_is_the_default(sample: Path, home: Path
     file.parent.mkdir(parents=True, exist_ok=True)
     row = {"project": str(sample), "last_visit": visit.isoformat()}
     file.write_text(json.dumps({VISITS: {"1": row}}))
-    since = call("now", "--project", sample, "--json").document["since"]
+    since = call("now", "--json").document["since"]
     assert since.startswith(visit.isoformat()[:19])
 
 
@@ -56,29 +47,24 @@ def test_an_open_dashboard_and_the_command_count_from_the_same_visit(sample: Pat
     assert state.begin_visit(datetime.now(UTC)) == before
     state.set_visit("last_visit", datetime.now(UTC).isoformat())
     state.save()
-    assert call("now", "--project", sample, "--json").document["since"].startswith(before.isoformat()[:19])
-
-
-def test_it_counts_the_questions_that_review_asks(sample: Path, call: Call) -> None:
-    found = sections(call("now", "--project", sample, "--json").document)["lessons"]
-    assert found["total"] == len(call("review", "--project", sample, "--json").document["questions"])
+    assert call("now", "--json").document["since"].startswith(before.isoformat()[:19])
 
 
 def test_it_does_not_wait_for_all_searches(sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.cli.commands.now._SEARCH_SECONDS", 0.0)
-    early = sections(call("now", "--project", sample, "--json").document)["lessons"]
+    early = sections(call("now", "--json").document)["lessons"]
     assert str(early["note"]).endswith("searching") or "so far" in str(early["note"])
     monkeypatch.setattr("core.cli.commands.now._SEARCH_SECONDS", 60.0)
-    late = sections(call("now", "--project", sample, "--json").document)["lessons"]
+    late = sections(call("now", "--json").document)["lessons"]
     assert isinstance(early["total"], int) and isinstance(late["total"], int) and early["total"] < late["total"]
 
 
 def test_the_notify_command_is_run_on_demand(sample: Path, home: Path, call: Call, tmp_path: Path) -> None:
-    assert call("now", "--project", sample, "--notify").code == 1
+    assert call("now", "--notify").code == 1
     settings = home / "config" / "ralphdeck" / "settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     write = f"import sys; open({str(tmp_path / 'reports')!r}, 'w').write(sys.stdin.read())"
     settings.write_text(f"[notify]\ncommand = {json.dumps([sys.executable, '-c', write])}\n")
-    assert call("now", "--project", sample, "--notify").code == 0
-    found = sections(call("now", "--project", sample, "--json").document)["needs"]
+    assert call("now", "--notify").code == 0
+    found = sections(call("now", "--json").document)["needs"]
     assert len(json.loads((tmp_path / "reports").read_text())["needs"]) == found["total"]

@@ -30,7 +30,7 @@ def new_log(project: Path, call: Call) -> Path:
 
 def test_a_project_is_held_to_the_built_in_policy(sample: Path, call: Call) -> None:
     new_log(sample, call)
-    done = call("check", "--project", sample)
+    done = call("check")
     assert done.code == 0
     assert [line.split()[0] for line in done.out.splitlines()] == ["ok"] * 5 + ["off"] * 5
 
@@ -38,7 +38,7 @@ def test_a_project_is_held_to_the_built_in_policy(sample: Path, call: Call) -> N
 def test_a_broken_rule_names_what_breaks_it_and_fails(sample: Path, tmp_path: Path, call: Call) -> None:
     policy = tmp_path / "policy.yml"
     policy.write_text("max-tokens: 100\nmax-questions: 1\nno-critical: off\n")
-    done = call("check", "--policy", policy, "--json", "--project", sample)
+    done = call("check", "--policy", policy, "--json")
     found = rules(done.document)
     assert done.code == 1 and done.document["kept"] is False
     assert found["max-tokens"] == found["max-questions"] == "failed"
@@ -47,11 +47,18 @@ def test_a_broken_rule_names_what_breaks_it_and_fails(sample: Path, tmp_path: Pa
     assert broken["max-tokens"] and not broken["no-quarantined"]
 
 
-def test_a_changed_line_of_the_log_breaks_its_rule(sample: Path, call: Call) -> None:
+def test_a_changed_line_of_the_log_breaks_its_rule_and_questions_are_those_of_review(
+    sample: Path, tmp_path: Path, call: Call
+) -> None:
     ledger = new_log(sample, call)
     ledger.write_bytes(ledger.read_bytes().replace(b'"first"', b'"other"'))
-    done = call("check", "--json", "--project", sample)
+    policy = tmp_path / "policy.yml"
+    policy.write_text("max-questions: 1")
+    done = call("check", "--policy", policy, "--json")
     assert done.code == 1 and rules(done.document)["log-verified"] == "failed"
+    pending = len(call("review", "--json").document["questions"])
+    (reported,) = [rule for rule in done.document["rules"] if rule["rule"] == "max-questions"]
+    assert reported["text"] == f"{pending} open questions, at most 1" and len(reported["subjects"]) == pending
 
 
 def test_blocked_texts_are_counted_and_not_injected(sample: Path, tmp_path: Path, call: Call) -> None:
@@ -60,7 +67,7 @@ def test_blocked_texts_are_counted_and_not_injected(sample: Path, tmp_path: Path
     file.write_text(text)
     policy = tmp_path / "policy.yml"
     policy.write_text("max-blocked: 0\n")
-    done = call("check", "--policy", policy, "--json", "--project", sample)
+    done = call("check", "--policy", policy, "--json")
     found = rules(done.document)
     assert found["max-blocked"] == "failed"
     assert found["no-quarantined"] == found["no-critical"] == "ok"
@@ -87,7 +94,7 @@ def test_a_policy_keeps_defaults_for_missing_keys(sample: Path, tmp_path: Path, 
     assert read_policy("p", b"") == read_policy("p", b"# nothing\n") == Policy()
     assert Policy().max_tokens == InjectionSettings().max_tokens
     assert read_policy("p", json.dumps({"max-tokens": "off"}).encode()).max_tokens is None
-    assert call("check", "--policy", tmp_path / "gone.yml", "--project", sample).code == 2
+    assert call("check", "--policy", tmp_path / "gone.yml").code == 2
     assert call("check", "--project", tmp_path / "nowhere").code == 2
 
 
@@ -96,7 +103,7 @@ def test_a_rule_fails_if_its_file_cannot_be_read(sample: Path, call: Call) -> No
     ledger = new_log(sample, call)
     shared = sample / ".aiwg/ralph/shared"
     (shared / "patterns/error-patterns.json").write_text('{"pattern_registry": ')
-    done = call("check", "--json", "--project", sample)
+    done = call("check", "--json")
     reported = {rule["rule"]: rule["text"] for rule in done.document["rules"]}
     assert done.code == 1 and rules(done.document)["log-verified"] == "ok"
     for rule in ("no-quarantined", "no-critical", "no-single-loop", "max-tokens"):
@@ -104,17 +111,8 @@ def test_a_rule_fails_if_its_file_cannot_be_read(sample: Path, call: Call) -> No
         assert reported[rule].startswith("cannot be checked: .aiwg/ralph/shared/patterns/error-patterns.json ")
     ledger.with_name("ledger.jsonl.anchor").unlink()
     ledger.write_bytes(bytes(range(200)) * 3)
-    done = call("check", "--project", sample)
+    done = call("check")
     assert done.code == 1 and "intact" not in done.out
     assert [line.split()[0] for line in done.out.splitlines() if not line.startswith("  ")].count("failed") == 5
-    doctor = call("doctor", "--json", "--project", sample).document["checks"]
+    doctor = call("doctor", "--json").document["checks"]
     assert [check["status"] for check in doctor if (check["area"], check["name"]) == ("curation", "log")] == ["error"]
-
-
-def test_questions_are_counted_as_review_counts_them(sample: Path, tmp_path: Path, call: Call) -> None:
-    waiting = len(call("review", "--json", "--project", sample).document["questions"])
-    policy = tmp_path / "policy.yml"
-    policy.write_text("max-questions: 1")
-    done = call("check", "--policy", policy, "--json", "--project", sample)
-    (reported,) = [rule for rule in done.document["rules"] if rule["rule"] == "max-questions"]
-    assert reported["text"] == f"{waiting} open questions, at most 1" and len(reported["subjects"]) == waiting

@@ -24,7 +24,7 @@ def shop(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_sets_up_connects_and_proposes_lessons_for_review(shop: Path, call: Call) -> None:
-    result = call("start", "--yes", "--json")
+    result = call("start", "--yes", "--by", "uma", "--json")
     assert result.code == 0
     found = result.document
     assert (found["written"], found["sessions"], found["lessons"], len(found["steps"])) == (True, 3, 3, 3)
@@ -33,35 +33,36 @@ def test_it_sets_up_connects_and_proposes_lessons_for_review(shop: Path, call: C
     assert {pattern["state"] for pattern in patterns} == {"candidate"} and len(patterns) == 3
     kinds = [question["kind"] for question in call("review", "--json").document["questions"]]
     assert kinds == ["extracted"] * 3
-
-
-def test_it_lists_what_connecting_leaves_for_the_user(shop: Path, call: Call) -> None:
-    left = call("start", "--yes", "--json").document["left"]
-    assert left and all(text.startswith("Claude Code: ") for text in left)
+    assert "uma" in call("log").out and "hook" not in call("log").out
     call("connect", "claude", "--remove", "--yes")
     (plan,) = call("connect", "claude", "--yes", "--json").document["agents"]
-    assert left == [f"Claude Code: {text}" for text in plan["left"]]
+    assert found["left"] == [f"Claude Code: {text}" for text in plan["left"]] and plan["left"]
+    assert call("undo", "--any-author").code == 0 and not call("pattern", "list", "--json").document["patterns"]
 
 
-def test_one_undo_removes_all_lessons(shop: Path, call: Call) -> None:
-    call("start", "--yes")
-    assert call("undo").code == 0
-    assert not call("pattern", "list", "--json").document["patterns"]
-
-
-def test_repeating_it_changes_nothing(shop: Path, call: Call) -> None:
+def test_repeating_it_changes_nothing_and_finishes_a_connection_that_was_interrupted(shop: Path, call: Call) -> None:
     call("start", "--yes")
     before = read_tree(shop)
     result = call("start", "--yes", "--json")
     assert (result.code, result.document["written"], result.document["steps"]) == (0, False, [])
     assert read_tree(shop) == before
+    for missing in (".mcp.json", "CLAUDE.md"):
+        (shop / missing).unlink()
+        assert call("start", "--yes").code == 0
+        assert read_tree(shop) == before
+    for command in (["start"], ["connect", "--yes"], ["doctor"]):
+        left, other = leave_draft(shop / "CLAUDE.md"), leave_draft(shop / "notes.md")
+        call(*command)
+        assert other.exists() and not left.exists(), "it removes what a killed write has left"
+        other.unlink()
 
 
-@pytest.mark.parametrize(("options", "code"), [(["--dry-run"], 0), ([], 1)], ids=["dry run", "no terminal"])
-def test_nothing_is_written_without_an_answer(shop: Path, call: Call, options: list[str], code: int) -> None:
+def test_nothing_is_written_without_an_answer(shop: Path, call: Call) -> None:
     before = read_tree(shop)
-    result = call("start", *options)
-    assert result.code == code and "Propose 3 lessons from 3 sessions" in result.out
+    for options, code in ((["--dry-run"], 0), ([], 1)):
+        result = call("start", *options)
+        assert result.code == code and "Propose 3 lessons from 3 sessions" in result.out
+    assert call("--readonly", "start", "--yes").code == 1
     assert read_tree(shop) == before and not (shop / ".aiwg").exists()
 
 
@@ -75,19 +76,12 @@ def test_records_of_a_clone_are_not_trusted_by_it(shop: Path, call: Call, monkey
     assert "Not trusted" in call("trust", "--show").out
 
 
-def test_it_writes_nothing_read_only(shop: Path, call: Call) -> None:
-    assert call("--readonly", "start", "--yes").code == 1
-    assert not (shop / ".aiwg").exists()
-
-
-def test_without_sessions_it_sets_up_the_project(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sessions_it_sets_up_the_project(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.agents.plan.detect", lambda project: iter(()))
-    folder = tmp_path / "empty"
-    (folder / ".git").mkdir(parents=True)
-    monkeypatch.chdir(folder)
+    (shop.with_name("empty") / ".git").mkdir(parents=True)
+    monkeypatch.chdir(shop.with_name("empty"))
     result = call("start", "--yes", "--json")
-    assert result.code == 0 and result.document["lessons"] == 0
-    assert (folder / ".aiwg/ralph").is_dir()
+    assert (result.code, result.document["lessons"]) == (0, 0) and Path(".aiwg/ralph").is_dir()
 
 
 def test_it_finishes_a_decision_that_was_interrupted(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,15 +93,6 @@ def test_it_finishes_a_decision_that_was_interrupted(shop: Path, call: Call, mon
     result = call("start", "--yes", "--json")
     assert (result.code, len(result.document["steps"])) == (0, 1)
     assert list(patterns.glob("*.json")) and call("start", "--json").document["steps"] == []
-
-
-@pytest.mark.parametrize("missing", [".mcp.json", "CLAUDE.md"])
-def test_it_finishes_a_connection_that_was_interrupted(shop: Path, call: Call, missing: str) -> None:
-    call("start", "--yes")
-    whole = read_tree(shop)
-    (shop / missing).unlink()
-    assert call("start", "--yes").code == 0
-    assert read_tree(shop) == whole
 
 
 def test_it_finishes_a_folder_that_was_only_made(shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,16 +119,3 @@ def test_two_at_once_both_end_well(shop: Path, call: Call, monkeypatch: pytest.M
     result = call("start", "--json")
     assert (result.code, result.document["lessons"]) == (0, 0)
     assert len(call("pattern", "list", "--json").document["patterns"]) == 3
-
-
-def test_the_log_names_who_started(shop: Path, call: Call) -> None:
-    call("start", "--yes", "--by", "uma")
-    assert "uma" in call("log").out and "hook" not in call("log").out
-
-
-@pytest.mark.parametrize("command", [["start"], ["connect", "--yes"], ["doctor"]])
-def test_what_a_killed_write_has_left_is_removed(shop: Path, call: Call, command: list[str]) -> None:
-    call("start", "--yes")
-    left, other = leave_draft(shop / "CLAUDE.md"), leave_draft(shop / "notes.md")
-    call(*command)
-    assert other.exists() and not left.exists()

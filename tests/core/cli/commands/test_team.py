@@ -63,27 +63,27 @@ def test_a_project_joins_synchronizes_and_leaves(run: Run, project: Path) -> Non
     assert again.code == 1 and "has not joined a team" in again.err
 
 
-def test_nothing_is_sent_without_consent(run: Run) -> None:
-    assert "Nothing was sent" in run("join").err
-    assert not consent_file().exists()
-    assert run("status").code == 1
-
-
-def test_a_dry_run_prints_what_would_be_sent_before_joining(run: Run, project: Path) -> None:
+def test_a_dry_run_prints_what_would_be_sent_and_nothing_is_sent_without_consent(
+    run: Run, project: Path, team: Team
+) -> None:
+    append_events(ProjectPaths(project), make_use_event(1, A, "loop-1"))
     preview = run("sync", "--dry-run", "--json")
     assert preview.code == 0, preview.err
     (pattern,) = preview.document["patterns"]
     assert json.loads(pattern["record"])["fix_approach"] == {"description": f"Use «path» in {A}"}
     assert preview.document["masked"] == [{"pattern": A, "pointer": "/fix_approach/description", "kind": "path"}]
-    assert not consent_file().exists() and not state_file(project).exists()
-    assert "would send 1 pattern" in run("sync", "--dry-run").out
-
-
-def test_what_was_sent_is_what_the_dry_run_printed(run: Run, team: Team) -> None:
-    preview = run("sync", "--dry-run", "--json").document
-    run("join", "--yes")
+    (use,) = preview.document["uses"]
+    assert (use["pattern"], use["success"], use["count"]) == (A, True, 1) and "loop-1" not in str(use)
+    assert "would send 1 pattern" in run("sync", "--dry-run").out and not state_file(project).exists()
+    assert "Nothing was sent" in run("join").err and run("status").code == 1
+    password = run("join", "postgresql://rita:secret@127.0.0.1/x", "--yes")
+    assert password.code == 1 and "visible to other users" in password.err and "secret@" not in password.err
+    assert not consent_file().exists()
+    assert run("join", "--yes").code == 0
     rows = team.connect("rita").execute("select pattern_id, record from ralphdeck.patterns").fetchall()
-    assert [tuple(row) for row in rows] == [(one["id"], one["record"]) for one in preview["patterns"]]
+    assert [tuple(row) for row in rows] == [(pattern["id"], pattern["record"])]
+    again = run("join", "--yes")
+    assert again.code == 1 and "ralphdeck team join --leave" in again.err
 
 
 def test_offline_the_status_shows_since_when_and_why(run: Run, team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,12 +107,6 @@ def test_conflicts_are_reported_and_resolved(run: Run, tmp_path: Path) -> None:
     assert run("sync", "--prefer", "team", "--json", role="ada", at=other).document["conflicts"] == []
 
 
-def test_a_password_on_the_command_line_is_refused(run: Run) -> None:
-    result = run("join", "postgresql://rita:secret@127.0.0.1/x", "--yes")
-    assert result.code == 1 and "visible to other users" in result.err
-    assert "secret@" not in result.err and not consent_file().exists()
-
-
 def test_an_admin_manages_members_and_others_do_not(run: Run, team: Team) -> None:
     with closing(team.cluster.connect("postgres", "postgres")) as connection:
         connection.execute("create role cleo login")
@@ -124,12 +118,6 @@ def test_an_admin_manages_members_and_others_do_not(run: Run, team: Team) -> Non
     assert {"role": "cleo", "name": "Cleo N", "level": "contributor"} in members
     assert run("member", "cleo", "--remove", role="ada").code == 0
     assert run("member", "nobody", "--remove", role="ada").code == 1
-
-
-def test_a_second_space_needs_to_leave_the_first(run: Run) -> None:
-    run("join", "--yes")
-    result = run("join", "--yes")
-    assert result.code == 1 and "ralphdeck team join --leave" in result.err
 
 
 def test_without_the_address_the_command_explains_where_it_may_come_from(
@@ -155,22 +143,17 @@ def test_read_only_nothing_is_sent(run: Run, project: Path, monkeypatch: pytest.
         assert "read-only" in run(*words).err, words
 
 
-def test_uses_are_part_of_the_dry_run(run: Run, project: Path) -> None:
-    append_events(ProjectPaths(project), make_use_event(1, A, "loop-1"))
-    (use,) = run("sync", "--dry-run", "--json").document["uses"]
-    assert (use["pattern"], use["success"], use["count"]) == (A, True, 1) and "loop-1" not in str(use)
-
-
-@pytest.mark.parametrize("command", [["join", "--yes"], ["join", "--create"], ["sync"]])
 def test_without_the_extra_the_command_explains_how_to_install_it(
-    command: list[str], run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_joined(project, Joined(space="acme", source="env", id=uuid4(), name="shop") if command == ["sync"] else None)
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "psycopg", None)
-        result = run(*command)
-        assert result.code == 1 and "pip install '.[team]'" in result.err
-        assert run("sync", "--dry-run").code == 0
+    for words in (["join", "--yes"], ["join", "--create"], ["sync"]):
+        is_joined = words == ["sync"]
+        save_joined(project, Joined(space="acme", source="env", id=uuid4(), name="shop") if is_joined else None)
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "psycopg", None)
+            result = run(*words)
+            assert result.code == 1 and "pip install '.[team]'" in result.err
+            assert run("sync", "--dry-run").code == 0
 
 
 def test_following_sends_what_changes_until_it_is_stopped(run: Run, project: Path, team: Team) -> None:

@@ -44,8 +44,17 @@ def joined(call: Call, project: Path, monkeypatch: pytest.MonkeyPatch, team: Tea
     return project
 
 
-def test_a_project_without_a_team_has_no_such_checks(checks: Checks) -> None:
-    assert checks() == {}
+def test_what_is_wrong_is_named(checks: Checks, joined: Path, monkeypatch: pytest.MonkeyPatch, team: Team) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(team_checks, "SECONDS", 0.0)
+        assert checks()["server"] == ("warning", "the server did not answer within 0 s")
+    monkeypatch.setenv("RALPHDECK_TEAM_URL", team.url("mallory"))
+    assert checks()["server"][0] == "error", "the role is not a member"
+    monkeypatch.delenv("RALPHDECK_TEAM_URL")
+    consent_file().chmod(0o644)
+    found = checks()
+    assert found["server"][0] == "error" and "RALPHDECK_TEAM_URL is not set" in found["server"][1]
+    assert found["joined projects"][0] == "warning" and "chmod 600" in found["joined projects"][1]
 
 
 def test_a_joined_project_that_reaches_its_server(checks: Checks, joined: Path) -> None:
@@ -79,31 +88,3 @@ def test_a_stopped_server_is_a_warning(checks: Checks, joined: Path, team: Team)
     assert text.startswith("cannot reach")
     assert found["to send"] == ("note", "1 change")
     assert "schema" not in found
-
-
-def test_a_server_that_does_not_answer_is_a_warning_after_some_seconds(
-    checks: Checks, joined: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(team_checks, "SECONDS", 0.0)
-    assert checks()["server"] == ("warning", "the server did not answer within 0 s")
-
-
-def test_a_role_that_is_not_a_member_is_an_error(
-    checks: Checks, joined: Path, monkeypatch: pytest.MonkeyPatch, team: Team
-) -> None:
-    monkeypatch.setenv("RALPHDECK_TEAM_URL", team.url("mallory"))
-    assert checks()["server"][0] == "error"
-
-
-def test_a_missing_address_is_an_error(checks: Checks, joined: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RALPHDECK_TEAM_URL")
-    status, text = checks()["server"]
-    assert status == "error"
-    assert "RALPHDECK_TEAM_URL is not set" in text
-
-
-def test_a_file_that_others_can_read_is_a_warning(checks: Checks, joined: Path) -> None:
-    consent_file().chmod(0o644)
-    status, text = checks()["joined projects"]
-    assert status == "warning"
-    assert "chmod 600" in text

@@ -59,9 +59,7 @@ def test_json_preserves_every_string_and_escapes_control_characters(texts: list[
     assert not any(char in text for char in "\u202e\u200b\u2028\u2066\ufeff\U000e0041")
 
 
-def test_columns_line_up_for_any_character_width(
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_columns_line_up_for_any_character_width(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     print_table([column(0, "ID"), column(1, "N", right=True), column(2, "TEXT", free=True)], [
         ("修正", "1", "one\ntwo"), ("plain", "12,345", "\x1b[31mred" + "x" * 500), ("x" * 100_000, "", ""),
     ])  # fmt: skip
@@ -75,12 +73,7 @@ def test_columns_line_up_for_any_character_width(
 
 @pytest.mark.parametrize(
     ("room", "heading"),
-    [
-        (70, "ID  LAST  FIRST  NEVER  TEXT"),
-        (43, "ID  LAST  NEVER  TEXT"),
-        (36, "ID  NEVER  TEXT"),
-        (9, "ID  NEVER"),
-    ],
+    [(70, "ID  LAST  FIRST  NEVER  TEXT"), (43, "ID  LAST  NEVER  TEXT"), (36, "ID  NEVER  TEXT"), (9, "ID  NEVER")],
 )
 def test_a_narrow_terminal_does_without_some_columns(
     room: int, heading: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
@@ -141,7 +134,7 @@ def on_a_terminal(args: list[str], columns: int, **environment: str) -> list[str
 
 
 def test_on_a_terminal_texts_are_shortened_first_and_ids_last(upstream: Path) -> None:
-    loops = ["loop", "list", "--project", str(upstream)]
+    loops = ["loop", "list"]
     wide = on_a_terminal(loops, 140, NO_COLOR="1")
     assert all(len(line) <= 140 for line in wide)
     assert any("…" in line for line in wide)
@@ -166,7 +159,7 @@ def test_a_pipe_gets_every_value_in_full_on_one_line(
 
 
 def test_a_terminal_gets_colours_unless_it_asks_for_none(upstream: Path) -> None:
-    args = ["loop", "list", "--project", str(upstream)]
+    args = ["loop", "list"]
     assert any("\x1b[31mfailed\x1b[0m" in line for line in on_a_terminal(args, 200))
     for wish in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert not any("\x1b" in line for line in on_a_terminal(args, 200, **wish))
@@ -205,7 +198,7 @@ def test_no_table_wraps_at_80_columns(sample: Path, call: Call, monkeypatch: pyt
     monkeypatch.setattr(output, "_echo_table", printed_tables.extend)
     for words in TABLES:
         printed_tables.clear()
-        assert call(*words.split(), "--project", sample).code == 0
+        assert call(*words.split()).code == 0
         assert printed_tables and max(map(cell_len, printed_tables)) <= 80, words
 
 

@@ -49,7 +49,7 @@ def test_a_prompt_gets_the_context_of_its_task(examples: Path, hook: Hook, call:
     assert answer.document == {
         "hookSpecificOutput": {
             "hookEventName": "UserPromptSubmit",
-            "additionalContext": call("loop", "inject", "--task", TASK, "--project", examples).out,
+            "additionalContext": call("loop", "inject", "--task", TASK).out,
         }
     }
     assert (answer.code, answer.err) == (0, "")
@@ -57,11 +57,7 @@ def test_a_prompt_gets_the_context_of_its_task(examples: Path, hook: Hook, call:
 
 def test_a_session_gets_the_context_of_the_loop_that_is_named(examples: Path, hook: Hook) -> None:
     answer = hook(
-        {"hook_event_name": "SessionStart", "source": "startup"},
-        "claude-code",
-        "ralph-fix-validation-b2c3d4e5",
-        "--project",
-        examples,
+        {"hook_event_name": "SessionStart", "source": "startup"}, "claude-code", "ralph-fix-validation-b2c3d4e5"
     )
     message = answer.document["hookSpecificOutput"]
     assert message["hookEventName"] == "SessionStart" and message["additionalContext"].startswith(BLOCK)
@@ -91,22 +87,22 @@ def test_a_session_without_a_name_gets_that_of_the_only_loop_at_work(examples: P
 
 
 def test_plain_takes_a_text_or_an_object_and_prints_the_bare_context(examples: Path, hook: Hook) -> None:
-    text = hook(TASK.encode(), "plain", "--project", examples)
+    text = hook(TASK.encode(), "plain")
     assert text.out.startswith(BLOCK) and text.err == ""
-    assert hook({"task": TASK}, "plain", "--project", examples).out == text.out
+    assert hook({"task": TASK}, "plain").out == text.out
     assert hook({"prompt": TASK, "cwd": str(examples)}, "plain").out == text.out
 
 
 def test_a_task_with_nothing_to_inject_prints_nothing(examples: Path, hook: Hook) -> None:
     for form in hooks.FORMS:
-        nothing = hook({"prompt": "Translate the poem about winter"}, form, "--project", examples)
+        nothing = hook({"prompt": "Translate the poem about winter"}, form)
         assert is_quiet(nothing, "ralphdeck gives no lesson: nothing in common with the task (")
 
 
 @pytest.mark.parametrize("event", [b"", b'{"broken', b"garbage", b"[1,2]"])
 def test_an_invalid_event_is_reported_unless_it_is_not_needed(event: bytes, examples: Path, hook: Hook) -> None:
-    assert is_quiet(hook(event, "claude-code", "--project", examples), "stdin is not the JSON of an event")
-    named = hook(event, "claude-code", "--task", TASK, "--project", examples)
+    assert is_quiet(hook(event, "claude-code"), "stdin is not the JSON of an event")
+    named = hook(event, "claude-code", "--task", TASK)
     assert named.document["hookSpecificOutput"]["hookEventName"] == "SessionStart"
 
 
@@ -114,12 +110,12 @@ def test_an_invalid_event_is_reported_unless_it_is_not_needed(event: bytes, exam
     "event", [b"", b"not json", b"[1]", b"\xff\xfe", {"prompt": 7}, {"cwd": ["x"]}, {"prompt": " "}, b'{"a":' * 99]
 )
 def test_no_event_stops_the_agent(event: object, upstream: Path, hook: Hook) -> None:
-    assert hook(event, "claude-code", "--project", upstream).code == 0
+    assert hook(event, "claude-code").code == 0
 
 
 def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) -> None:
     stop = {"hook_event_name": "Stop", "prompt": TASK}
-    assert is_quiet(hook(stop, "claude-code", "--project", examples), "Stop accepts no context")
+    assert is_quiet(hook(stop, "claude-code"), "Stop accepts no context")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +124,7 @@ def test_an_event_that_takes_no_context_gets_none(examples: Path, hook: Hook) ->
 def test_a_mistake_in_the_settings_of_a_hook_does_not_stop_the_agent(
     args: list[str], examples: Path, hook: Hook
 ) -> None:
-    assert is_quiet(hook({}, "claude-code", *args, "--project", examples), "ralphdeck gives no lesson: ")
+    assert is_quiet(hook({}, "claude-code", *args), "ralphdeck gives no lesson: ")
 
 
 def test_a_folder_without_a_project_or_an_unknown_form_is_reported(tmp_path: Path, hook: Hook) -> None:
@@ -141,7 +137,7 @@ def test_nor_does_our_own_mistake(examples: Path, hook: Hook, monkeypatch: pytes
         raise ZeroDivisionError
 
     monkeypatch.setattr("core.index.contexts.prepare_context", fail)
-    assert is_quiet(hook({"prompt": TASK}, "claude-code", "--project", examples), "ZeroDivisionError")
+    assert is_quiet(hook({"prompt": TASK}, "claude-code"), "ZeroDivisionError")
 
 
 LOG = ("task", "log")
@@ -208,6 +204,6 @@ def test_a_stdin_that_stays_open_and_silent_is_given_up(
     monkeypatch.setattr(event_input, "_TIMEOUT_SECONDS", 0.05)
     reader, writer = os.pipe()
     os.dup2(reader, 0)
-    assert call("loop", "inject", "--hook", "plain", "--task", TASK, "--project", examples).out.startswith(BLOCK)
+    assert call("loop", "inject", "--hook", "plain", "--task", TASK).out.startswith(BLOCK)
     os.close(reader)
     os.close(writer)

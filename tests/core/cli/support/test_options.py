@@ -20,11 +20,11 @@ from tests.core.cli.conftest import Call
 def test_a_reading_command_that_finds_the_index_damaged_makes_it_again(
     examples: Path, call: Call, command: tuple[str, ...]
 ) -> None:
-    before = call(*command, "--project", examples)
+    before = call(*command)
     index = cache_path(examples, "index")
     with closing(sqlite3.connect(index, isolation_level=None)) as connection:
         connection.execute("UPDATE record SET data = zeroblob(length(data))")
-    after = call(*command, "--project", examples)
+    after = call(*command)
     assert (after.code, after.out, after.err) == (before.code, before.out, before.err)
 
 
