@@ -18,8 +18,7 @@ from core.learning.experiments import text_key
 from core.learning.maturity import parse_moment
 from core.learning.outcomes import Outcome, OutcomeSignals
 from core.questions.extraction.following import judge
-from core.questions.extraction.recorded_work import ActionLog, RecordedWork, make_turn_actions
-from core.questions.extraction.strategies import list_work_ids
+from core.questions.extraction.recorded_work import ActionLog, RecordedWork, list_work_ids, make_turn_actions
 from core.records.events import ASSIGNED, TRIAL_OUTCOME, VERDICT, Event, Observation, event_id
 from core.records.loops import FINISHED
 from core.records.loops import Outcome as WorkOutcome

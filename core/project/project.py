@@ -437,31 +437,33 @@ class Project(ProjectReader):
         A strategy without a pattern gets one. If its text is not one of the common strategies, it is held. See
         docs/scoring.md; `counted` and `warnings` are those of `record`.
         """
-        from core.questions.extraction import strategies
+        from core.questions.extraction import recorded_work
 
         with self._lock:
             self._require_checked(self._view)
             state = self._view
-            names = strategies.find_used_strategies(work_id, state.snapshot, state.board)
-            _, missing = strategies.find_strategies(names, state.snapshot.patterns)
+            names = recorded_work.find_used_strategies(work_id, state.snapshot, state.board)
+            _, missing = recorded_work.find_strategies(names, state.snapshot.patterns)
             for common in (True, False):
-                if own := tuple(name for name in missing if strategies.is_common(name) is common):
+                if own := tuple(name for name in missing if recorded_work.is_common(name) is common):
                     with suppress(Refused):  # another process added them
                         self._decide_checked(_AddStrategies(work_id=work_id, names=own, unattended=not common))
             state = self._view
-            found, _ = strategies.find_strategies(names, state.snapshot.patterns)
+            found, _ = recorded_work.find_strategies(names, state.snapshot.patterns)
             events = tuple(
-                strategies.make_use_events(work_id, found.values(), state.snapshot, state.board, self._clock(), self.by)
+                recorded_work.make_use_events(
+                    work_id, found.values(), state.snapshot, state.board, self._clock(), self.by
+                )
             )
             if events:
                 self.record(*events, counted=counted, warnings=warnings)
             return names
 
     def _add_strategies(self, command: _AddStrategies, now: datetime) -> Decided:
-        from core.questions.extraction import strategies
+        from core.questions.extraction import recorded_work
 
-        _, missing = strategies.find_strategies(command.names, self._view.snapshot.patterns)
-        proposed = strategies.propose_strategies(command.work_id, missing)
+        _, missing = recorded_work.find_strategies(command.names, self._view.snapshot.patterns)
+        proposed = recorded_work.propose_strategies(command.work_id, missing)
         return self._add_extraction(proposed, now, unattended=command.unattended)
 
     def propose(self, proposal: Proposal, source_id: str, *, by: str, reason: str, check: Check) -> Decided:

@@ -56,7 +56,7 @@ def extract_unattended(project: Project, work_id: str) -> Decided | None:
     The decision has its own author, so that undo never takes it for the user's newest one.
     """
     from core.decisions.commands import Extract
-    from core.questions.extraction.strategies import list_work_ids
+    from core.questions.extraction.recorded_work import list_work_ids
 
     for each in list_work_ids(work_id, project.view.snapshot):
         project.learn_strategies(each)

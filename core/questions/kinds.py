@@ -38,6 +38,12 @@ from core.index.review_items import (
     UNRECONCILED,
     WEAKENED,
 )
+from core.questions.acknowledgement import (
+    answer_acknowledgement,
+    ask_escalations,
+    ask_weakened_tests,
+    find_weakened_tests,
+)
 from core.questions.answer import (
     NO_DECISION,
     SNOOZE_DAYS,
@@ -56,26 +62,41 @@ from core.questions.doubts import (
     answer_burst,
     answer_harmful,
     answer_seldom_followed,
+    answer_stale,
     answer_wrong_counts,
     ask_broad,
     ask_bursts,
     ask_harmful,
     ask_seldom_followed,
+    ask_stale,
     ask_wrong_counts,
+    checked_out,
     find_broad_triggers,
+    find_stale_anchors,
     find_wrong_counts,
 )
 from core.questions.duplicate import answer_duplicate, ask_duplicates, find_duplicates
 from core.questions.edited import answer_edited, ask_edited
-from core.questions.escalation import answer_acknowledgement, ask_escalations
-from core.questions.inversion import answer_inversion, ask_inversions
-from core.questions.lesson import answer_lesson, ask_lessons, find_lessons
 from core.questions.new_text import answer_new_text, ask_new_texts, find_held_texts
-from core.questions.offer import answer_offer, ask_offers, ask_recurring, find_offers, find_recurring
-from core.questions.pattern_state import answer_borderline, answer_pin, ask_borderline, ask_pins
+from core.questions.offer import (
+    answer_lesson,
+    answer_offer,
+    ask_lessons,
+    ask_offers,
+    ask_recurring,
+    find_lessons,
+    find_offers,
+    find_recurring,
+)
+from core.questions.pattern_state import (
+    answer_borderline,
+    answer_inversion,
+    answer_pin,
+    ask_borderline,
+    ask_inversions,
+    ask_pins,
+)
 from core.questions.proposed_decision import answer_proposal, ask_proposals
-from core.questions.stale import answer_stale, ask_stale, checked_out, find_stale_anchors
-from core.questions.weakened_tests import ask_weakened_tests, find_weakened_tests
 from core.records.decisions import (
     EDIT_ANSWERS,
     PAIR_ANSWERS,

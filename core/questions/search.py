@@ -19,7 +19,9 @@ from core.index.anchors import Stale
 from core.index.review_items import HeldText
 from core.index.snapshot import IndexedSnapshot
 from core.index.verdicts import FOUND, StoredVerdicts, VerdictsInMemory, digest_of, read_verdicts, write_verdicts
+from core.questions.acknowledgement import WeakenedTests
 from core.questions.asking import Found, JoinedOffer, RecurringLearning
+from core.questions.doubts import checked_out
 from core.questions.duplicate import Duplicates
 from core.questions.kinds import TABLE, SearchTools
 from core.questions.offer import (
@@ -30,8 +32,6 @@ from core.questions.offer import (
     RecurringLearnings,
     join_offers,
 )
-from core.questions.stale import checked_out
-from core.questions.weakened_tests import WeakenedTests
 from core.records.decisions import Verb
 from core.records.extractions import Extraction
 from core.records.findings import Finding

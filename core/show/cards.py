@@ -11,9 +11,9 @@ from core.base.pattern_titles import describe_change, pattern_title, select_main
 from core.base.text import plural, visible_line
 from core.decisions.decision_text import verb_text
 from core.index import review_items as kinds
+from core.questions.doubts import describe_update
 from core.questions.kinds import answers, question_of
 from core.questions.proposed_decision import describe_proposal
-from core.questions.stale import describe_update
 from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.retrieval.similarity import cap_similarity, find_repeated

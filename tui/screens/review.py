@@ -25,9 +25,9 @@ from core.decisions.commands import Note
 from core.index.review_items import CONFLICT, DUPLICATE, ReviewItem, make_agenda
 from core.project.forecast import Forecaster
 from core.questions.answer import Answer, snooze_command
-from core.questions.inversion import WarningEdits
-from core.questions.judge import MAX_TEXTS, Advice, Judge, JudgedText, held_text_of
 from core.questions.kinds import answers, question_of
+from core.questions.new_text import MAX_JUDGED, Advice, Judge, JudgedText, held_text_of
+from core.questions.pattern_state import WarningEdits
 from core.questions.queue import Pace, measure_pace, plan, time_text
 from core.show.card_evidence import evidence_attempt, evidence_loops, work_title
 from core.show.cards import (
@@ -337,7 +337,7 @@ class ReviewScreen(BaseScreen):
             return
         held = (held_text_of(one, view) for one in self.questions.items if one.risk)
         new = (text for text in held if text is not None and text.id not in self._advice)
-        texts = (self._judged, *islice((text for text in new if text != self._judged), MAX_TEXTS - 1))
+        texts = (self._judged, *islice((text for text in new if text != self._judged), MAX_JUDGED - 1))
         self._advice |= {text.id: ASKED for text in texts}
         show, fail = partial(self._show_advice, texts), partial(self._show_failure, texts)
         self.run_in_thread("judge", partial(self._judge.ask, texts), show, fail=fail)

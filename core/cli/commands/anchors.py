@@ -54,7 +54,7 @@ def anchors(
     from core.cli.commands.decisions import decide
     from core.index.anchors import explain_unchecked
     from core.index.verdicts import VerdictsInMemory
-    from core.questions.stale import find_stale_anchors, update_of
+    from core.questions.doubts import find_stale_anchors, update_of
 
     is_change = bool(added or removed or update)
     if is_change and pattern_id is None:
@@ -91,7 +91,7 @@ def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[Wire]
 
 def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
     from core.base.pattern_titles import describe_change
-    from core.questions.stale import describe_update
+    from core.questions.doubts import describe_update
 
     rows = [patterns_json.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
     if wants_json():

@@ -94,7 +94,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
 
 def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
     """Count the decomposition strategies of the loops and attempts of a source."""
-    from core.questions.extraction.strategies import list_work_ids
+    from core.questions.extraction.recorded_work import list_work_ids
 
     loops = project.view.snapshot.loops
     matches = [] if source_id in loops else find_matching_ids(source_id, loops)

@@ -327,7 +327,7 @@ def _print_outcome(
     is_recorded: bool,
 ) -> None:
     from core.project.finished_work import classify_work, find_pattern_uses
-    from core.questions.extraction.strategies import find_used_strategies
+    from core.questions.extraction.recorded_work import find_used_strategies
 
     found = after.board.outcome(work_id)
     assert found is not None

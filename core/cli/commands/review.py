@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.questions.judge import Advice
+    from core.questions.new_text import Advice
     from core.records.instructions import InstructionPair
 
 MAX_MINUTES = 1440  # Longest review session: a day.
@@ -217,7 +217,7 @@ def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> Wire:
 
 def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
     """Return the advice of the user's judge by question; `asks` it about texts without advice."""
-    from core.questions.judge import Judge, held_text_of
+    from core.questions.new_text import Judge, held_text_of
 
     judge = Judge()
     if not judge.command and not asks:

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from core.base.polarity import describe_avoided, parse_warning
 from core.base.regexes import lazy_regex
 from core.base.text import make_slug, one_line, plural, safe_matcher, strip_label
-from core.questions.extraction.fix_kinds import MIN_DESCRIPTION, detect_domain, has_reason, mentioned_language
 from core.questions.extraction.fixes import (
+    MIN_DESCRIPTION,
     Repair,
     describe_action,
     describe_attempt,
     describe_reflection,
+    detect_domain,
     fails_with,
     find_reason,
     find_reflected_steps,
     find_repeated_errors,
     find_warnings,
     has_passed,
+    has_reason,
     list_files,
     list_tools,
+    mentioned_language,
 )
 from core.questions.extraction.material import find_end, make_proposal, make_source
 from core.questions.extraction.triggers import Sighting, count_failing, find_errors, parse_error

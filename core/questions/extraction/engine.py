@@ -25,25 +25,23 @@ from core.questions.extraction.approaches import (
 )
 from core.questions.extraction.attempt_fixes import find_replacements
 from core.questions.extraction.changes import is_document
-from core.questions.extraction.fix_kinds import (
+from core.questions.extraction.fixes import (
     LANGUAGES,
+    Repair,
+    describe_action,
     describe_placeholder,
+    drop_same_fixes,
     file_language,
+    find_logged_repairs,
+    find_reflected_repairs,
+    find_repairs,
     fix_category,
     fix_description,
+    has_passed,
     make_clean_template,
     make_tags,
     make_template,
     mentioned_language,
-)
-from core.questions.extraction.fixes import (
-    Repair,
-    describe_action,
-    drop_same_fixes,
-    find_logged_repairs,
-    find_reflected_repairs,
-    find_repairs,
-    has_passed,
 )
 from core.questions.extraction.material import find_contributor, find_end, make_proposal, make_source, parse_pattern
 from core.questions.extraction.triggers import (

@@ -21,7 +21,7 @@ from core.index.verdicts import StoredVerdicts, VerdictsInMemory
 from core.questions.extraction.approaches import adds_steps, has_steps
 from core.questions.extraction.attempt_fixes import find_weakening_changes
 from core.questions.extraction.engine import KnownPatterns, extract, fits, has_common_place
-from core.questions.extraction.fix_kinds import has_partial_holes, has_reason
+from core.questions.extraction.fixes import has_partial_holes, has_reason
 from core.questions.extraction.learnings import (
     CLUSTER_ID,
     Cluster,

@@ -32,15 +32,13 @@ from core.questions.extraction.engine import (
     narrow_trigger,
     refuse_ineffective,
 )
-from core.questions.extraction.fix_kinds import (
+from core.questions.extraction.fixes import (
+    describe_place,
     detect_domain,
     fix_category,
     fix_description,
     make_tags,
     mentioned_language,
-)
-from core.questions.extraction.fixes import (
-    describe_place,
 )
 from core.questions.extraction.material import (
     make_proposal,

@@ -17,7 +17,7 @@ from core.index.contexts import prepare_task_injection
 from core.index.review_items import LESSON, ReviewItem
 from core.project.project import Project
 from core.questions.kinds import answer
-from core.questions.lesson import MOST_LESSONS
+from core.questions.offer import MOST_LESSONS
 from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import PatternType

@@ -24,20 +24,22 @@ from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory
 from core.learning.scoreboard import Scoreboard
 from core.questions import doubts
+from core.questions.acknowledgement import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.questions.doubts import find_broad_triggers, find_wrong_counts, trigger_match_share
 from core.questions.duplicate import Duplicates, find_duplicates
 from core.questions.extraction.learnings import Cluster, Member
-from core.questions.lesson import MOST_LESSONS, find_lessons, lesson_weight
 from core.questions.offer import (
     JUDGED_AT_ONCE,
     MOST_JUDGED,
+    MOST_LESSONS,
     FoundOffers,
     RecurringLearnings,
+    find_lessons,
     find_offers,
     find_recurring,
     join_offers,
+    lesson_weight,
 )
-from core.questions.weakened_tests import SEARCHED_ATTEMPTS, WeakenedTests, find_weakened_tests
 from core.records.episodes import Attempt
 from core.records.extractions import Extraction, Proposal
 from core.records.findings import Finding

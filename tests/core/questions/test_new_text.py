@@ -24,8 +24,8 @@ from core.decisions.decision_text import subject_text
 from core.index.contexts import prepare_task_injection
 from core.index.review_items import HELD, ReviewItem
 from core.project.project import Project
-from core.questions.judge import MAX_CHARS, MAX_TEXTS, Advice, Judge, JudgedText, JudgeFailed, held_text_of
 from core.questions.kinds import answer
+from core.questions.new_text import MAX_CHARS, MAX_JUDGED, Advice, Judge, JudgedText, JudgeFailed, held_text_of
 from core.records.decisions import Verb
 from core.records.patterns import Severity
 from tests.core.base.scanning.test_verdict import (
@@ -155,10 +155,10 @@ def test_a_judge_gets_texts_and_its_advice_is_kept_by_text_and_command(tmp_path:
     assert store.stat().st_mode & 0o077 == 0
     again = Judge(judge.command, store)
     assert again.ask([text(), text("other", "b")]).keys() == {"a", "b"}
-    many = [text(id=str(number)) for number in range(MAX_TEXTS + 5)]
-    assert [len(again.ask(many)) for _ in range(2)] == [MAX_TEXTS, MAX_TEXTS + 5]
+    many = [text(id=str(number)) for number in range(MAX_JUDGED + 5)]
+    assert [len(again.ask(many)) for _ in range(2)] == [MAX_JUDGED, MAX_JUDGED + 5]
     sent = [[one["id"] for one in asked["texts"]] for asked in requests(log)]
-    assert sent[:2] == [["a"], ["b"]] and [len(ids) for ids in sent[2:]] == [MAX_TEXTS, 5]
+    assert sent[:2] == [["a"], ["b"]] and [len(ids) for ids in sent[2:]] == [MAX_JUDGED, 5]
     assert not Judge(("other",), store).known(), "another command has not given it"
 
 

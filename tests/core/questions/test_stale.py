@@ -26,8 +26,8 @@ from core.index.review_items import RENAMED, STALE, ReviewItem
 from core.project.kept_project import open_quick_state
 from core.project.project import Project
 from core.project.watch_loop import Daemon
+from core.questions.doubts import describe_update
 from core.questions.kinds import answer
-from core.questions.stale import describe_update
 from core.records.anchors import AnchorChange
 from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent
 from tests.core.agents.hooks.conftest import agent, project

@@ -11,23 +11,21 @@ from msgspec.structs import replace
 
 from core.base.settings import ExtractionSettings
 from core.questions.extraction.engine import extract
-from core.questions.extraction.fix_kinds import (
+from core.questions.extraction.fixes import (
+    Repair,
+    drop_same_fixes,
     file_language,
+    find_logged_repairs,
+    find_repairs,
+    find_repeated_errors,
     fix_category,
     fix_description,
     has_partial_holes,
     has_reason,
+    list_tools,
     make_clean_template,
     make_tags,
     make_template,
-)
-from core.questions.extraction.fixes import (
-    Repair,
-    drop_same_fixes,
-    find_logged_repairs,
-    find_repairs,
-    find_repeated_errors,
-    list_tools,
 )
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.episodes import Action, Attempt, Task, TaskStatus
