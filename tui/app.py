@@ -265,7 +265,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.view = project.view
         self.engine = Engine(project, self, searches=self._searches, extracts=self._unattended)
         if self._unattended:
-            from core.show.notify import Notifier
+            from core.show.needs import Notifier
 
             self.engine.report_needs = Notifier.for_loop(project.project.project)
         self._vectors = EmbeddingWorker(project, self)

@@ -11,7 +11,7 @@ import msgspec
 from core.base.prompt_text import NO_BLOCKS
 from core.index.anchors import find_doubtful
 from core.index.experiment import draw_coin
-from core.index.findings import ledger_error
+from core.index.project_state import ledger_error
 from core.index.texts import Texts
 from core.records.snapshot import Snapshot
 from core.retrieval.embeddings import task_text

@@ -58,10 +58,9 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import Settings
     from core.files.file_reader import Problem
-    from core.index.search import SearchResult
+    from core.index.search import SearchResult, WordFiller
     from core.index.search_words import SearchFilters, SearchWords
     from core.index.sweep import Changes
-    from core.index.task_words import WordFiller
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.loops import LoopDetails
@@ -283,7 +282,7 @@ class Index:
             return self._healing(self._fill_words)
 
     def _fill_words(self) -> bool:
-        from core.index.task_words import WordFiller
+        from core.index.search import WordFiller
 
         if self._has_damaged_words:
             self._has_damaged_words = False

@@ -120,7 +120,7 @@ class Kind(NamedTuple):
     besides reading its texts: to check the evidence and press a key. An optional one does no harm while it waits: no
     text is wrongly injected or withheld. One that must be read counts whatever its impact: agents get a text that no
     evidence judges, or an agent asks. `beside` names the question in its key, if it is not the question about the whole
-    pattern.
+    pattern. One that is not dated is found by a search in the present state: since when it is open is unknown.
     """
 
     noun: str
@@ -129,6 +129,7 @@ class Kind(NamedTuple):
     is_optional: bool = False
     must_read: bool = False
     beside: str = ""
+    is_dated: bool = True
 
 
 KINDS: Final = {
@@ -136,24 +137,28 @@ KINDS: Final = {
     CONTRADICTED: Kind("decisions", "are contradicted by later results", 10.0),
     STALE_PIN: Kind("decisions", "are about a text that has changed", 12.0),
     BORDERLINE: Kind("lessons", "are close to another state", 10.0, beside="state"),
-    DUPLICATE: Kind("pairs of lessons", "are similar", 12.0, is_optional=True),
+    DUPLICATE: Kind("pairs of lessons", "are similar", 12.0, is_optional=True, is_dated=False),
     EXTRACTED: Kind("new lessons", "wait to be read", 8.0, must_read=True),
     QUARANTINE: Kind("texts", "are held back", 10.0),
     HELD: Kind("texts", "are held", 10.0),
     BURST: Kind("sources", "sent suspicious reports", 20.0),
-    RECURRING: Kind("notes", "were reported by several sessions", 12.0, is_optional=True),
-    LESSON: Kind("notes of agents", "may become lessons", 12.0, is_optional=True),
-    OFFER: Kind("recent sessions", "may hold lessons", 12.0, is_optional=True),
-    BROAD: Kind("lessons", "have a trigger that is too broad", 8.0, is_optional=True, beside="trigger"),
-    SELDOM: Kind("lessons", "are seldom followed", 8.0, is_optional=True, beside="followed"),
-    STALE: Kind("lessons", "are about files or names that were removed", 8.0, is_optional=True, must_read=True),
-    RENAMED: Kind("lessons", "name files by their old paths", 4.0, is_optional=True, must_read=True),
-    UNRECONCILED: Kind("lessons", "have counts that contradict their results", 8.0, is_optional=True, beside="counts"),
-    WEAKENED: Kind("tests", "check less than before", 8.0, must_read=True),
-    EDITED: Kind("files of agents", "have lessons that someone edited", 8.0, must_read=True),
-    PROPOSAL: Kind("decisions", "are proposed by agents", 10.0, must_read=True),
+    RECURRING: Kind("notes", "were reported by several sessions", 12.0, is_optional=True, is_dated=False),
+    LESSON: Kind("notes of agents", "may become lessons", 12.0, is_optional=True, is_dated=False),
+    OFFER: Kind("recent sessions", "may hold lessons", 12.0, is_optional=True, is_dated=False),
+    BROAD: Kind("lessons", "have a trigger that is too broad", 8.0, is_optional=True, beside="trigger", is_dated=False),
+    SELDOM: Kind("lessons", "are seldom followed", 8.0, is_optional=True, beside="followed", is_dated=False),
+    STALE: Kind(
+        "lessons", "are about files or names that were removed", 8.0, is_optional=True, must_read=True, is_dated=False
+    ),
+    RENAMED: Kind("lessons", "name files by their old paths", 4.0, is_optional=True, must_read=True, is_dated=False),
+    UNRECONCILED: Kind(
+        "lessons", "have counts that contradict their results", 8.0, is_optional=True, beside="counts", is_dated=False
+    ),
+    WEAKENED: Kind("tests", "check less than before", 8.0, must_read=True, is_dated=False),
+    EDITED: Kind("files of agents", "have lessons that someone edited", 8.0, must_read=True, is_dated=False),
+    PROPOSAL: Kind("decisions", "are proposed by agents", 10.0, must_read=True, is_dated=False),
     ESCALATION: Kind("debug sessions", "were escalated", 10.0, must_read=True),
-    HARMFUL: Kind("lessons", "hurt in an experiment", 10.0, must_read=True, beside="experiment"),
+    HARMFUL: Kind("lessons", "hurt in an experiment", 10.0, must_read=True, beside="experiment", is_dated=False),
     CONFLICT: Kind("instructions", "contradict or repeat each other", 12.0, is_optional=True),
 }
 """Every kind of question; `core.questions.kinds.TABLE` has how each is asked and answered."""

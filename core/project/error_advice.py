@@ -30,7 +30,7 @@ from core.base.text import safe_matcher
 from core.decisions.case import Decided
 from core.decisions.commands import Extract
 from core.decisions.use_counts import CountResult
-from core.index.findings import ledger_error
+from core.index.project_state import ledger_error
 from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
 from core.questions.extraction.material import Materials

@@ -28,7 +28,7 @@ from core.decisions.curator import Curator
 from core.decisions.pattern_registry import Registry, Stored, UnitOfWork, check_storable
 from core.files.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 from core.files.json_editor import BadJson
-from core.index.findings import pattern_lineage
+from core.index.project_state import pattern_lineage
 from core.index.review_items import DUPLICATE, ReviewItem
 from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.maturity import STATES

@@ -39,8 +39,7 @@ from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import LESSON_ID
 from core.records.snapshot import UNCHECKED
 from core.records.times import parse_time
-from core.show.metrics.derived_files import write_derived, write_metrics
-from core.show.metrics.effectiveness import Pruning, select_prunable
+from core.show.metrics.effectiveness import Pruning, select_prunable, write_derived, write_metrics
 from core.sources.events import append_assignments, append_events
 from core.sources.patterns import read_archives
 

@@ -22,7 +22,7 @@ from core.base.text import (
 )
 from core.decisions.rules import find_approved_pattern
 from core.index import review_items as kinds
-from core.index.findings import count_conflicts, explain_pattern
+from core.index.project_state import count_conflicts, explain_pattern
 from core.index.review_items import BEST
 from core.learning.bursts import Burst, known_time
 from core.learning.evidence import AGGREGATE, TREND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,23 +12,24 @@ from core.base.pattern_titles import describe_change, pattern_title, select_main
 from core.base.text import plural, visible_line
 from core.decisions.decision_text import verb_text
 from core.index import review_items as kinds
+from core.questions.conflict import choose_kept
 from core.questions.doubts import describe_update
 from core.questions.kinds import answers, question_of
 from core.questions.proposed_decision import describe_proposal
 from core.records.decisions import Verb
+from core.records.instructions import Loading, Relation
 from core.records.patterns import Maturity
+from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import cap_similarity, find_repeated
 from core.show import card_evidence as found
-from core.show import offers
 from core.show.card_evidence import approved_changes, exact_text, marked_text, side_by_side
-from core.show.pages.debug_sessions import failure_blocks, head, help_wanted, lessons
-from core.show.pages.decisions import reason_text
-from core.show.pages.document import Block, Code, Document, Moment, Part, Text, code, fields, line, section
-from core.show.pages.instructions import pairs_blocks
+from core.show.loops import lesson_sources, proposal_blocks
+from core.show.pages.document import Block, Code, Document, Moment, Part, Text, code, fields, line, more, section
 from core.show.pages.loops import overview
 from core.show.pages.patterns import DESCRIPTION_LABELS, body, followed, rate_line, state_line, suspicion_lines
 from core.show.pages.reflections import lesson_blocks
-from core.show.pages.signs import result_sign
+from core.show.pages.signs import reason_text, result_sign
+from core.show.pages.tasks import failure_blocks, head, help_wanted, lessons
 from core.show.work import session_key, task_key
 from core.tasks.escalations import escalation_reason
 
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     from core.learning.inversion import Inversion
     from core.records.debug_sessions import DebugSession, Execution
     from core.records.decisions import Decision
+    from core.records.instructions import InstructionPair, PlacedInstruction
     from core.records.patterns import Pattern
     from core.records.reflections import JoinedLesson
     from core.sources.adapters.agent_files import AgentFile
+
 
 _ARRIVALS: Final = {"import": "Imported", "proposal": "Proposed", "quarantine": "Held back"}
 _MAX_PLACES: Final = 3
@@ -376,7 +380,7 @@ def _agent_note(
     yield from lesson_blocks(state, joined)
     yield from section("Agents load the same text by themselves", _loaded(joined, files))
     if item.offer is not None:
-        yield from section("The lesson that agents would get", offers.proposals(item.offer))
+        yield from section("The lesson that agents would get", proposal_blocks(item.offer))
 
 
 def _loaded(joined: JoinedLesson, files: Sequence[AgentFile]) -> Iterator[Block]:
@@ -397,9 +401,9 @@ def _offer(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
         ended = ("   session, ended ", Moment(loop.ended_at)) if loop.ended_at is not None else ("   session",)
         yield line((loop.task or loop.id, "strong"), *ended)
     yield line((item.reason, "quiet"))
-    yield from offers.proposals(item.offer)
+    yield from proposal_blocks(item.offer)
     if item.kind == kinds.RECURRING:
-        yield from section("Reported by", offers.lesson_sources(state, item.offer))
+        yield from section("Reported by", lesson_sources(state, item.offer))
         return
     source = overview(state, loop, None) if loop is not None else [line((item.subject, "strong"))]
     yield from section("The session", source)
@@ -458,3 +462,87 @@ def question_subject(item: ReviewItem) -> str:
     )
     name = next((name for part, name in subjects if part is not None), "one lesson")
     return "two lessons" if item.kind == kinds.DUPLICATE else name
+
+
+_MAX_PAIRS: Final = 10
+_CONTEXT: Final = 2  # lines around a change
+_WHEN: Final = {
+    Loading.START: "in each session",
+    Loading.PATH: "when a file of its scope is touched",
+    Loading.REQUEST: "when it is asked for",
+}
+
+
+def pairs_document(pairs: Sequence[InstructionPair], files: Sequence[AgentFile]) -> Document:
+    """Describe the pairs of one question, with the diffs that would remove one of two; `files` are those of diffs."""
+    first = pairs[0]
+    return Document(f"{first.one.place} {first.relation} {first.other.place}", tuple(pairs_blocks(pairs, files)))
+
+
+def pairs_blocks(pairs: Sequence[InstructionPair], files: Sequence[AgentFile]) -> Iterator[Block]:
+    """Show the pairs of one question, and how to keep one of each."""
+    for number, pair in enumerate(pairs[:_MAX_PAIRS]):
+        if number:
+            yield line("")
+        yield from _pair(pair, files)
+    yield from more(len(pairs), "pair", _MAX_PAIRS)
+
+
+def _pair(pair: InstructionPair, files: Sequence[AgentFile]) -> Iterator[Block]:
+    for one in pair.both:
+        yield from _instruction(one)
+        yield line("")
+    if not pair.shares_agent:
+        yield line(("No agent loads both files; different agents get different instructions.", "quiet"))
+    kept, removed = choose_kept(pair)
+    yield from section(f"To keep {kept.place}", _removal(removed, files))
+    if pair.relation is Relation.CONTRADICTS:
+        yield from section(f"To keep {removed.place}", _removal(kept, files))
+
+
+def _instruction(one: PlacedInstruction) -> Iterator[Block]:
+    yield line((one.place, "strong accent"), (f"   {describe_cost(one)}", "quiet"))
+    if one.section:
+        yield line((f"below “{one.section}”", "quiet"))
+    yield Code(one.text, "", "", 2)
+
+
+def describe_cost(one: PlacedInstruction) -> str:
+    """Say how many tokens an instruction takes, when, and of which agents."""
+    tokens = plural(count_tokens(one.text), "token")
+    if one.pattern_id:
+        return f"lesson, {tokens} when it is given"
+    scope = f" ({', '.join(one.scope)})" if one.scope else ""
+    return f"{', '.join(one.agents)}: {tokens} {_WHEN[one.loading]}{scope}"
+
+
+def _removal(one: PlacedInstruction, files: Sequence[AgentFile]) -> Iterable[Block]:
+    if one.pattern_id:
+        yield line(f"ralphdeck pattern deprecate {one.pattern_id} --reason …", indent=2)
+        return
+    diff = removal_diff(one, files)
+    if diff:
+        yield Code("\n".join(diff), "", "diff", 2)
+    else:
+        yield line(f"Delete it in {one.place}.", indent=2)
+
+
+def removal_diff(one: PlacedInstruction, files: Sequence[AgentFile]) -> list[str]:
+    """Return the unified diff that removes an instruction from its file; [] if its lines contain more.
+
+    It is made of masked text, so it does not fit beside a secret. ralphdeck never applies it.
+    """
+    file = next((file for file in files if file.file == one.file), None)
+    if file is None:
+        return []
+    first, last = one.lines
+    before, lines = file.lines, list(file.lines)
+    if one.is_whole:
+        del lines[first - 1 : last]
+    elif first == last and lines[first - 1 : first] and one.text in lines[first - 1]:
+        lines[first - 1] = " ".join(lines[first - 1].replace(one.text, "").rstrip().split(" "))
+        lines[first - 1] = lines[first - 1].replace("  ", " ")
+    else:
+        return []
+    names = (f"a/{file.file}", f"b/{file.file}") if file.file[:1] not in "~/" else (file.file, file.file)
+    return list(difflib.unified_diff(before, lines, *names, lineterm="", n=_CONTEXT))

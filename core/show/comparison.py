@@ -14,22 +14,7 @@ from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.decisions.decision_text import author_text, verb_text
-from core.index.review_items import (
-    BROAD,
-    DUPLICATE,
-    EDITED,
-    HARMFUL,
-    LESSON,
-    OFFER,
-    PROPOSAL,
-    RECURRING,
-    RENAMED,
-    SELDOM,
-    STALE,
-    UNRECONCILED,
-    WEAKENED,
-    ReviewItem,
-)
+from core.index.review_items import KINDS, ReviewItem
 from core.learning.maturity import STATES, multiplier
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.loops import Loop, LoopStatus
@@ -37,10 +22,8 @@ from core.records.patterns import Maturity, Pattern
 from core.records.times import minute_of
 from core.show.decisions import Entry, group_decisions, subject_title
 from core.show.pages import document as doc
-from core.show.pages.decisions import reason_text
-from core.show.pages.document import line
-from core.show.pages.signs import state_sign, status_sign
-from core.show.table import Cells, Column, list_table
+from core.show.pages.document import Cells, Column, line, list_table
+from core.show.pages.signs import reason_text, state_sign, status_sign
 
 if TYPE_CHECKING:
     from core.base.settings import Setting, Settings
@@ -59,24 +42,6 @@ RATE: Final = "rate"
 STARTED: Final = "begun"
 ENDED: Final = "ended"
 
-_UNDATED: Final = frozenset(
-    {
-        BROAD,
-        DUPLICATE,
-        EDITED,
-        HARMFUL,
-        LESSON,
-        OFFER,
-        PROPOSAL,
-        RECURRING,
-        RENAMED,
-        SELDOM,
-        STALE,
-        UNRECONCILED,
-        WEAKENED,
-    }
-)
-"""Kinds of questions that are not compared: searches find them in the present state, so their start is unknown."""
 _PINNING_VERBS: Final = frozenset({Verb.PROMOTE, Verb.DEPRECATE, Verb.RESET})
 _CHANGING_VERBS: Final = frozenset(
     {
@@ -143,7 +108,7 @@ class StateComparison(Struct, frozen=True, kw_only=True):
     patterns: tuple[PatternChange, ...]  # by effect on loops, largest first
     decisions: tuple[Decision, ...]  # newest first, including undo and redo
     loops: tuple[LoopChange, ...]  # newest first
-    questions: tuple[QuestionChange, ...]  # new ones first, then by priority; without kinds in `_UNDATED`
+    questions: tuple[QuestionChange, ...]  # new ones first, then by priority; without kinds whose start is unknown
     helped: int  # number of new successes
     failed: int  # number of new failures
     other: int  # number of new uses without a result
@@ -313,7 +278,7 @@ def _loops(before: Mapping[str, Loop], after: Mapping[str, Loop]) -> Iterator[Lo
 def _questions(here: Iterable[ReviewItem], there: Iterable[ReviewItem], *, new: bool) -> Iterator[QuestionChange]:
     known = {(item.kind, item.question_key) for item in there}
     for item in here:
-        is_dated = item.kind not in _UNDATED and item.held_text is None
+        is_dated = KINDS[item.kind].is_dated and item.held_text is None
         if is_dated and (item.kind, item.question_key) not in known:
             yield QuestionChange(kind=item.kind, subject=item.subject, text=item.question, new=new)
 

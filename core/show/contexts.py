@@ -21,9 +21,8 @@ from core.retrieval.relevance import MAX_PAST, PAST_TASKS, SEMANTIC_WEIGHTS
 from core.retrieval.rendering import count_tokens
 from core.retrieval.similarity import Repetition, find_repeated
 from core.show.pages import document as doc
-from core.show.pages.document import code, fields, line
+from core.show.pages.document import Cells, Column, code, fields, line, list_table
 from core.show.pages.signs import state_sign
-from core.show.table import Cells, Column, list_table
 
 if TYPE_CHECKING:
     from core.base.settings import InjectionSettings

@@ -15,9 +15,8 @@ from core.records.decisions import TURNS, Decision, Verb
 from core.records.times import day_of
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches
 from core.show.pages import document as doc
-from core.show.pages.decisions import change_text, decision_line, reason_text
-from core.show.pages.document import fields, line, section
-from core.show.table import Cells, Column
+from core.show.pages.document import Cells, Column, fields, line, section
+from core.show.pages.signs import change_text, decision_line, reason_text
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

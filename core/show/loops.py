@@ -1,7 +1,7 @@
 """The list of loops: its columns, its orders, and the cells of each kind of row.
 
 A row is a loop (a session of an agent, or of a runner), or something below it: an attempt, an iteration, a debug
-session, or a lesson that it was given.
+session, or a lesson that it was given. Also the patterns that can be extracted from loops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from core.base.formatting import format_cost, format_count, format_duration
+from core.base.formatting import format_cost, format_count, format_duration, format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.records.debug_sessions import DebugSession
@@ -23,9 +23,25 @@ from core.records.loops import CONTRADICTED, WAITS_FOR_YOU, Liveness, LoopStatus
 from core.records.times import minute_of
 from core.show.needs import Need, NeedKind, describe_need, find_needs, need_sign, why_no_need
 from core.show.pages import loops as documents
-from core.show.pages.document import Block, Document, Moment, Sign, Sparkline, Text, line, section
+from core.show.pages.document import (
+    Block,
+    Cells,
+    Column,
+    Document,
+    Line,
+    Moment,
+    Sign,
+    Sparkline,
+    Text,
+    fields,
+    items,
+    line,
+    more,
+    section,
+)
 from core.show.pages.loops import Result, elapsed, find_result, loop_result_sign
 from core.show.pages.signs import (
+    TYPE_WORDS,
     attempt_sign,
     loop_sign,
     outcome_sign,
@@ -34,7 +50,6 @@ from core.show.pages.signs import (
     status_sign,
     task_sign,
 )
-from core.show.table import Cells, Column
 from core.show.work import FoundWork, Tree, WorkCatalog, build_tree, session_key
 from core.tasks.attempts import AttemptState
 
@@ -45,6 +60,7 @@ if TYPE_CHECKING:
     from core.records.debug_sessions import Execution
     from core.records.episodes import Attempt, Task
     from core.records.events import Observation
+    from core.records.extractions import Extraction, Proposal
     from core.records.loops import Iteration, Loop, LoopDetails
     from core.records.patterns import Pattern
     from core.show.filter_parser import Query
@@ -139,7 +155,7 @@ def loop_overview(
 ) -> Iterable[Block]:
     """Describe why a loop needs a person, or why not if its tests failed, and then the loop."""
     if need is not None:
-        from core.show.pages.debug_sessions import help_wanted  # a list of loops does not describe debug sessions
+        from core.show.pages.tasks import help_wanted  # a list of loops does not describe debug sessions
 
         yield line((f"{describe_need(need, state.now)}", need_sign(need, state.now).style))
         if need.session_id and (session := state.snapshot.debug_sessions.get(need.session_id)) is not None:
@@ -475,3 +491,75 @@ def _is_before(order: LoopOrder, mine: tuple[Any, tuple[float, str]], other: str
     if mine[0] == value:
         return mine[1] < order.started(other)
     return bool(value < mine[0] if descending else mine[0] < value)
+
+
+_MAX_SOURCES: Final = 20
+
+
+def count_offered(offer: Extraction | None) -> int:
+    """Return the number of patterns that an extraction would add or merge."""
+    return len(offer.new) + len(offer.merges) if offer is not None else 0
+
+
+def offer_blocks(offer: Extraction | None, key: str) -> Iterable[Block]:
+    """List the patterns to extract, one per line; `key` is the key for details."""
+    if offer is None:
+        return
+    count = plural(count_offered(offer), "lesson")
+    yield line((f"{count} to extract", "strong accent"), (f"   {key}: details", "quiet"))
+    for one in (*offer.new, *offer.merges):
+        duplicate = f" → {one.duplicate_of}" if one.duplicate_of else ""
+        yield line((f"{TYPE_WORDS[one.type]}  ", "name"), _title(one), (duplicate, "quiet"), indent=2)
+
+
+def lesson_sources(view: ProjectState, offer: Extraction) -> Iterable[Block]:
+    """Describe a recurring lesson, and each loop or task that reported it."""
+    for proposal in offer.proposals:
+        pattern = _pattern(proposal)
+        sources = list(dict.fromkeys(loop.loop_id for loop in pattern.source_loops))
+        yield line((pattern.description or pattern.title, "strong"))
+        yield line("")
+        yield line((f"reported by {plural(len(sources), 'loop or task', 'loops or tasks')}:", "quiet"))
+        for source in sources[:_MAX_SOURCES]:
+            loop = view.snapshot.loops.get(source)
+            yield line((f"{source}  ", "name"), status_sign(loop.status) if loop else ("task", "quiet"))
+            if loop is not None and loop.task:
+                yield line((loop.task, "quiet"), indent=2)
+        yield from more(len(sources), "source", _MAX_SOURCES)
+
+
+def proposal_blocks(offer: Extraction) -> Iterable[Block]:
+    """Describe every proposed pattern: new, duplicate, or refused with a reason."""
+    from core.retrieval.similarity import cap_similarity  # imports numpy
+    from core.show.pages.patterns import body
+
+    for proposal in (*offer.new, *offer.merges):
+        status = ("+ new", "good")
+        if proposal.duplicate_of:
+            similarity = format_percent(cap_similarity(proposal.similarity))
+            status = (f"→ one more use of {proposal.duplicate_of}, similarity {similarity}", "name")
+        pattern, title = _pattern(proposal), _title(proposal)
+        yield line((f"{TYPE_WORDS[proposal.type]}  ", "name"), status)
+        yield line((title, "strong"))
+        yield from body(pattern, title)
+        yield from fields(("Tags", ", ".join(pattern.tags)), ("From", ("; ".join(proposal.trace), "name")))
+        yield line("")
+    refused: list[Line] = []
+    for proposal in offer.refused:
+        refused += [
+            line(Sign(f"{TYPE_WORDS[proposal.type]}  ", "quiet", "deprecated"), " ", _title(proposal)),
+            line((proposal.refused, "warning"), indent=2),
+            line(("; ".join(proposal.trace), "quiet"), indent=2),
+        ]
+    yield from section("Not extracted", refused)
+    yield from section("Not found", items("", offer.missing))
+
+
+def _pattern(proposal: Proposal) -> Pattern:
+    from core.decisions.merge import as_read
+
+    return as_read(proposal.record, proposal.type)
+
+
+def _title(proposal: Proposal) -> str:
+    return _pattern(proposal).title or proposal.slug

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.records.patterns import Pattern, PatternType
-from core.show.pages.document import Moment, Part, Sign
+from core.show.pages.document import Cells, Column, Moment, Part, Sign
 from core.show.pages.signs import state_sign
-from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
     from core.learning.assessment import Assessment

@@ -10,9 +10,8 @@ from core.questions.extraction.learnings import KNOWN
 from core.records.loops import Outcome
 from core.records.reflections import JoinedLesson, LessonKind, LessonState
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches, matches_flag
-from core.show.pages.document import Block, Code, Moment, Sign, Table, Text, line, more
+from core.show.pages.document import Block, Cells, Code, Column, Moment, Sign, Table, Text, line, more
 from core.show.pages.reflections import kind_word, place_name
-from core.show.table import Cells, Column
 
 if TYPE_CHECKING:
     from core.questions.extraction.learnings import Cluster

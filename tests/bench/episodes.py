@@ -77,8 +77,7 @@ def _searcher(paths: ProjectPaths) -> Callable[[str], int]:
     from core.index.search_words import SearchWords
 
     try:
-        from core.index.search import TaskView, search
-        from core.index.task_words import WordFiller
+        from core.index.search import TaskView, WordFiller, search
     except ImportError:
         old: Any = import_module("core.index.index").SearchIndex(paths)
         old_search: Any = import_module("core.index.search").search

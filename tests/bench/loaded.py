@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from core.base.settings import Settings
 from core.files.watcher import FileChanges, Watcher
 from core.index.contexts import prepare_task_injection
-from core.index.findings import explain_pattern
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, explain_pattern
 from core.index.texts import Texts
 from core.learning.scoreboard import Scoreboard
 from core.learning.threshold_replay import what_if

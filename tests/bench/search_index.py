@@ -12,9 +12,8 @@ import numpy as np
 from core.base.paths import ProjectPaths
 from core.base.text import plural
 from core.index.database import Database, delete
-from core.index.search import TaskView, search
+from core.index.search import TaskView, WordFiller, search
 from core.index.search_words import SearchWords
-from core.index.task_words import WordFiller
 from tests.bench.episodes import FREQUENT, RARE, write_tasks
 from tests.bench.measured import Measured, processor_seconds, timed
 

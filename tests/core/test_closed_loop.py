@@ -14,7 +14,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import CountReports, DiscardReports, SnoozeQuestion, Undo
 from core.index.contexts import prepare_task_injection
-from core.index.findings import all_findings, explain_pattern
+from core.index.project_state import all_findings, explain_pattern
 from core.index.review_items import BURST, INVERSION
 from core.project.project import Project
 from core.records.events import ErrorNote, ErrorType, Event, Signals

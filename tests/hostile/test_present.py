@@ -19,7 +19,6 @@ from core.questions.kinds import answers
 from core.records.extractions import Extraction, Proposal
 from core.records.patterns import PatternType
 from core.records.snapshot import Delta
-from core.show import offers
 from core.show.card_evidence import exact_text, side_by_side
 from core.show.cards import review_card
 from core.show.contexts import Preview, context_cells, row_details
@@ -30,12 +29,14 @@ from core.show.loops import (
     lesson_cells,
     loop_cells,
     loop_document,
+    offer_blocks,
+    proposal_blocks,
     second_line,
     session_cells,
     task_cells,
 )
 from core.show.needs import describe_need, find_need, find_needs, need_sign
-from core.show.pages import debug_sessions, tasks
+from core.show.pages import tasks
 from core.show.pages.loops import lesson_blocks, reflection_rows
 from core.show.pages.markdown import to_markdown
 from core.show.pages.patterns import pattern_document
@@ -185,7 +186,7 @@ def test_debug_sessions_are_harmless(view: ProjectState, glyphs: Glyphs) -> None
         row = session_cells(session, None, view.now, is_below=True)
         check(draw_cells(row, view.now, glyphs).values(), where=where)
         check([inline(second_line(session), view.now, glyphs)], where=where)
-        blocks = (*debug_sessions.runs(view, session), *debug_sessions.lessons(view, session))
+        blocks = (*tasks.runs(view, session), *tasks.lessons(view, session))
         check(document_lines(blocks, view.now, glyphs, WIDTH), where=where)
 
 
@@ -250,8 +251,8 @@ def test_extraction_offers_are_harmless(view: ProjectState, glyphs: Glyphs) -> N
         for kind in PatternType
     ]
     offer = Extraction(source_id=PAYLOADS[0].text, proposals=tuple(proposals))
-    check(document_lines(offers.proposals(offer), view.now, glyphs), where="proposals")
-    check(document_lines(offers.offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
+    check(document_lines(proposal_blocks(offer), view.now, glyphs), where="proposals")
+    check(document_lines(offer_blocks(offer, "e"), view.now, glyphs), where="an offer")
 
 
 def test_contexts_are_harmless(view: ProjectState) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.selection import Selection
 
-    from core.show.table import Align
+    from core.show.pages.document import Align
 
 
 class NewestMessage(Message):

@@ -14,14 +14,14 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from core.show.table import ALWAYS
+from core.show.pages.document import ALWAYS
 from tui.kit.drawing import cursor_line, fit, is_same, selected, shorten, to_strip, with_selection
 
 if TYPE_CHECKING:
     from textual import events
     from textual.selection import Selection
 
-    from core.show.table import Column
+    from core.show.pages.document import Column
     from tui.kit.glyphs import Cells
 
 

@@ -22,8 +22,8 @@ from core.base.errors import BadInput, RalphdeckError
 from core.base.text import capitalized, visible_line
 from core.files.atomic_write import export_file, file_exists, write_file
 from core.records.snapshot import UNCHECKED, Delta
+from core.show.pages.document import Column
 from core.show.pages.markdown import record_markdown
-from core.show.table import Column
 from tui.kit.actions import BY_ID, DECIDING, EXPORTING, GROUPS, PLACES, SCREENS, WRITING, actions_of, bindings_of
 from tui.kit.bars import Item, ItemLine, KeyLine, TopBar
 from tui.kit.record_table import RecordTable

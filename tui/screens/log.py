@@ -22,7 +22,7 @@ from core.show.decisions import (
     group_decisions,
     select_decisions,
 )
-from core.show.pages.decisions import reason_text
+from core.show.pages.signs import reason_text
 from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
 from tui.screens.notices import log_doubt

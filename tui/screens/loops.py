@@ -19,9 +19,8 @@ from core.index.search_words import MAX_RANKED, SearchFilters
 from core.records.decisions import extraction_question_id
 from core.records.snapshot import Snapshot
 from core.show import loops as rows
-from core.show import offers
 from core.show.filter_parser import Query
-from core.show.loops import Selection, move_rows, select_rows
+from core.show.loops import Selection, count_offered, move_rows, offer_blocks, select_rows
 from core.show.needs import Need, find_need
 from core.show.now import describe_empty
 from core.show.pages import loops as documents
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from core.records.loops import Loop, LoopDetails
     from core.records.snapshot import Delta
     from core.show.filter_parser import Term
-    from core.show.table import Cells as TextCells
+    from core.show.pages.document import Cells as TextCells
     from core.show.work import Remembered
     from core.tasks.history import AttemptDetail
     from tui.kit.glyphs import Cells
@@ -410,7 +409,7 @@ class LoopsScreen(CrossLinks, ListScreen):
     def cells(self, key: str) -> Cells:
         now, view, row = self.services.now(), self.view, parse_key(key)
         if (loop := self._loop_of(key)) is not None:
-            found = offers.count_offered(view.offers.get(key))
+            found = count_offered(view.offers.get(key))
             count = len(self._catalog.attempts_of[key]) if key in self._catalog.earlier_of else 0
             need, fold = self._needs.get(key), self._fold(key)
             cells = rows.loop_cells(view, loop, need, now, found=found, attempts=count, fold=fold)
@@ -486,9 +485,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (loop := self._loop_of(key)) is not None:
             return self._loop_blocks(loop, tab)
         if (session := self._session_of(row)) is not None:
-            from core.show.pages import debug_sessions  # loads the reader of escalations, which a list does not need
-
-            return tuple((debug_sessions.lessons if tab == "Learned" else debug_sessions.runs)(self.view, session))
+            return tuple((tasks.lessons if tab == "Learned" else tasks.runs)(self.view, session))
         if (attempt := self._attempt_of(row)) is not None:
             return tuple(self._attempt_blocks(attempt, tab))
         if (task := self._task_of(row)) is not None:
@@ -515,7 +512,7 @@ class LoopsScreen(CrossLinks, ListScreen):
                 return tuple(documents.reflection_rows(documents.loop_reflections(view, loop)))
             case "Files":
                 return tuple(documents.files(loop, details))
-        offered = offers.offer_blocks(view.offers.get(loop.id), self.services.shown_key("extract"))
+        offered = offer_blocks(view.offers.get(loop.id), self.services.shown_key("extract"))
         title = line((rows.title_of(loop), "strong"))
         return (title, *rows.loop_overview(view, loop, need, details, tuple(offered)))
 
@@ -536,9 +533,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         if (detail := self._read_detail(attempt)) is not None:
             blocks += tasks.milestones(detail.milestones)
         if (session := self._catalog.of_attempts.get(attempt.id)) is not None:
-            from core.show.pages import debug_sessions
-
-            blocks += section("Debug session", debug_sessions.runs(self.view, session, is_short=True))
+            blocks += section("Debug session", tasks.runs(self.view, session, is_short=True))
         return document_lines(blocks, self.view.now, self.glyphs, width)
 
     def _task_lines(self, task: Task, width: int, height: int) -> list[Content]:
@@ -713,7 +708,7 @@ class LoopsScreen(CrossLinks, ListScreen):
 
     def label_for(self, action: str) -> str | None:
         key = self.table.cursor_key or ""
-        if action == "extract" and (count := offers.count_offered(self.view.offers.get(key))):
+        if action == "extract" and (count := count_offered(self.view.offers.get(key))):
             return f"extract {count}"
         if action == "whole" and self.has_class("-detail"):
             return "show list"

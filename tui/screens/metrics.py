@@ -39,7 +39,7 @@ from core.show.metrics.sections import (
     section_markdown,
     value_text,
 )
-from core.show.table import Column
+from core.show.pages.document import Column
 from tui.kit.bars import Item, ItemLine
 from tui.kit.drawing import Drawing, fit
 from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs

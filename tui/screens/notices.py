@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from core.base.text import plural, visible_line
-from core.index.findings import all_findings
+from core.index.project_state import all_findings
 from core.records.findings import Finding, Severity
 from core.sources.ledger import FILE as LEDGER
 from tui.screens.document import moment_text

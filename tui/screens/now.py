@@ -26,8 +26,8 @@ from core.show.now import (
     make_page,
     page_document,
 )
+from core.show.pages.document import Column
 from core.show.pages.markdown import to_markdown
-from core.show.table import Column
 from tui.kit.drawing import fit
 from tui.kit.glyphs import Glyphs, style_of
 from tui.kit.record_table import RecordTable

@@ -17,9 +17,9 @@ from core.index.anchors import find_doubtful
 from core.records.decisions import APPROVE, VERBS, Verb, VerbInfo
 from core.show.now import describe_empty
 from core.show.pages import patterns as documents
+from core.show.pages.document import list_words
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
-from core.show.table import list_words
 from tui.kit.glyphs import draw_state
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.document import draw_cells

@@ -22,7 +22,7 @@ from core.base.text import plural, visible_line
 from core.decisions.commands import Extract, bulk
 from core.project.forecast import BulkForecast, Forecast, forecast_bulk
 from core.project.reader import find_delivery
-from core.show import offers
+from core.show.loops import count_offered, proposal_blocks
 from core.show.pages.loops import delivery_blocks, delivery_text
 from tui.kit.drawing import NewestMessage
 from tui.kit.glyphs import Glyphs, draw_state
@@ -264,10 +264,10 @@ def _show(screen: BaseScreen, found: Extraction) -> None:
         if yes:
             screen.services.decide(Extract(found.source_id, expected=found), seen)
 
-    count = offers.count_offered(found)
+    count = count_offered(found)
     why = visible_line(found.why_nothing, 400)
     title = f"{plural(count, 'lesson')} to extract" if count else f"Nothing to extract: {why}"
-    text = document_lines(offers.proposals(found), seen.now, screen.glyphs)
+    text = document_lines(proposal_blocks(found), seen.now, screen.glyphs)
     screen.ask_user(PreviewDialog(Content(title), text, verb=f"extract {count}" if count else ""), answered)
 
 

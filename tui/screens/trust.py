@@ -13,7 +13,7 @@ from core.base.text import plural, visible_line
 from core.decisions.decision_text import about_text, verb_text
 from core.project import trust
 from core.records.times import day_of
-from core.show.pages.decisions import reason_text
+from core.show.pages.signs import reason_text
 from tui.screens.dialogs import LongTextDialog
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
 
 def _report_needs(project: ProjectPaths) -> None:
     from core.agents.hooks.contexts import load_project
-    from core.show.notify import Notifier
+    from core.show.needs import Notifier
 
     notifier = Notifier(project.project)
     notifier.check(load_project(project, "", lambda: datetime.now(UTC)).view)

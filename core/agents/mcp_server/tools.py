@@ -57,8 +57,8 @@ from core.base.scanning.verdict import describe_rule
 from core.base.text import plural, visible
 from core.index.contexts import prepare_task_injection, task_relevance
 from core.index.experiment import coin_at_work, draw_coin, with_open_tasks
-from core.index.findings import explain_pattern as explain_state
-from core.index.findings import ledger_error
+from core.index.project_state import explain_pattern as explain_state
+from core.index.project_state import ledger_error
 from core.learning.bursts import format_burst, source_of
 from core.learning.maturity import CODES
 from core.project.error_advice import hold_out, on_failure

@@ -105,7 +105,7 @@ def changes(
             try_thresholds(values)
         return
     from core.cli.support.user_files import last_visit
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.project.as_of import build_past_state
     from core.show.comparison import compare_states, comparison_document
 
@@ -141,7 +141,7 @@ CRITERION_COLUMNS = (
 
 def try_thresholds(values: Sequence[str]) -> None:
     """Replay the history with other thresholds, such as `maturity.half_life_days=30`."""
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.show.comparison import what_if_document
 
     configuration = _read_configuration()

@@ -97,7 +97,7 @@ def compile_lessons(
 def _select(project: ProjectReader, max_tokens: int | None) -> Selection:
     from core.index.anchors import find_doubtful
     from core.index.compiled import select_lessons
-    from core.index.findings import ledger_error
+    from core.index.project_state import ledger_error
 
     require_trust(project.project)
     if problem := ledger_error(project.view):

@@ -198,7 +198,7 @@ def normalize_cause(category: str) -> str:
 
 def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
     from core.cli.json.debug import causes_of, failing_tests, session_rows
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     def status(session: DebugSession) -> str:
         return session_status_sign(session, state.snapshot).text if session.status else ""
@@ -234,8 +234,8 @@ def show(session_id: str) -> None:
       ralphdeck debug show dm-001-example --json | jq .session.executions
     """
     from core.cli.json.debug import session_details
-    from core.index.findings import all_findings
-    from core.show.pages.debug_sessions import session_document
+    from core.index.project_state import all_findings
+    from core.show.pages.tasks import session_document
 
     state = open_project().view
     session = find_session(state, session_id)
@@ -264,7 +264,7 @@ def _list_similar(error_type: str, file_pattern: str, limit: int) -> None:
 def _list_templates(category: str, min_effectiveness: float) -> None:
     """List the fix templates for a root cause."""
     from core.cli.json.debug import fix_template
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     state = open_project().view
     level = state.settings.interval_level
@@ -311,7 +311,7 @@ def _interval(counts: FixCounts, level: float) -> str:
 def _list_escalated(since: datetime | None) -> None:
     """List the sessions that were escalated to a person, newest first."""
     from core.cli.json.debug import session_rows
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     state = open_project().view
     found = state.escalations(since)
@@ -337,7 +337,7 @@ def _list_escalated(since: datetime | None) -> None:
 def _list_causes(min_count: int) -> None:
     """List the most frequent root causes, and the tests that fail repeatedly."""
     from core.cli.json.debug import fix_rate
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     state = open_project().view
     level = state.settings.interval_level

@@ -378,7 +378,7 @@ def failure(
     from core.cli.commands.debug import find_session
     from core.cli.json.debug import fix_rate, fix_template
     from core.index.experiment import is_held_out, with_open_tasks
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.project.error_advice import hold_out, on_failure
     from core.tasks.command_errors import parse_report
 

@@ -347,7 +347,7 @@ def _proposals(project: Project, pattern_id: str | None) -> list[Inversion]:
 
 
 def _list_proposals(project: Project, proposals: Sequence[Inversion]) -> None:
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     if wants_json():
         from core.cli.json import patterns as patterns_json

@@ -116,7 +116,7 @@ def _check() -> None:
     from core.agents.plan import remove_old_drafts
     from core.cli.support.user_files import keymap_file, log_file
     from core.files.user_files import index_file
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     missing: ProjectNotFound | None = None
     findings: tuple[Finding, ...] = ()
@@ -384,8 +384,7 @@ def _evidence(view: ProjectState, doubts: Sequence[Finding]) -> Iterator[Found]:
 
 def _metrics(paths: ProjectPaths, view: ProjectState) -> Found:
     """Check whether the metrics in files agree with the evidence."""
-    from core.show.metrics.derived_files import compare_metrics, read_recorded_metrics
-    from core.show.metrics.effectiveness import compute_effectiveness
+    from core.show.metrics.effectiveness import compare_metrics, compute_effectiveness, read_recorded_metrics
 
     found = compare_metrics(read_recorded_metrics(paths), compute_effectiveness(view.snapshot, view.board, view.now))
     if not found:

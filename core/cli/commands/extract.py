@@ -53,7 +53,7 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
       ralphdeck loop extract --all --json
     """
     from core.cli.commands.decisions import decided_json
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     if (source is None) != is_all:
         raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")

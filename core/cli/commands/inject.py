@@ -122,7 +122,7 @@ def inject(
         print_delivery(loop_id)
         return
     from core.index.contexts import prepare_delivery, prepare_task_injection
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.retrieval.injection import Injection
 
     as_json = wants_json()
@@ -233,7 +233,7 @@ def _prepare(
     **changes: Any,
 ) -> tuple[InjectionSettings, str, bool | None]:
     """Check that agents may get a context, and compute vectors; returns settings, category and decomposition."""
-    from core.index.findings import ledger_error
+    from core.index.project_state import ledger_error
 
     state = project.view
     require_trust(project.project)
@@ -275,7 +275,7 @@ def _record(project: Project, loop_id: str, injection: Injection | InjectedConte
 
 def print_delivery(loop_id: str) -> None:
     """Print how the context for its task gets to a loop."""
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.project.reader import find_delivery
     from core.show.pages.loops import delivery_explanation, delivery_text
 

@@ -178,7 +178,7 @@ def _list_lessons(
     loaded: bool,
     limit: int | None,
 ) -> None:
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.show.reflections import LESSON_FIELDS, select_lessons
 
     query = read_filter(filter_text, LESSON_FIELDS)

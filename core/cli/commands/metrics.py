@@ -95,9 +95,9 @@ def metrics(weeks: int, export: str | None, force: bool, reviewer: str | None, t
 
         print_report()
         return
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.show.metrics.dashboard import build_dashboard
-    from core.show.metrics.derived_files import compare_metrics, read_recorded_metrics
+    from core.show.metrics.effectiveness import compare_metrics, read_recorded_metrics
     from core.show.metrics.sections import build_figures
 
     project = open_project()
@@ -141,7 +141,7 @@ def metrics(weeks: int, export: str | None, force: bool, reviewer: str | None, t
 
 def _print_accuracy(by: str | None) -> None:
     """Print how many decisions of a reviewer later evidence confirmed."""
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     state = open_project().view
     found = measure_accuracy(state, by or find_user_name(None, state.settings).by)

@@ -51,7 +51,7 @@ def now(since: datetime | None, notifies: bool) -> None:
     page = make_page(state, begin, read_setup(folder), effect, is_searching=is_searching)
     sections = [_section_json(one) for one in page.sections]
     if notifies:
-        from core.show.notify import report_all_needs
+        from core.show.needs import report_all_needs
 
         report_all_needs(folder.project, state)
 

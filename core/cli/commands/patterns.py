@@ -198,7 +198,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
         _explain(pattern_id)
         return
     from core.cli.render.document import print_blocks
-    from core.index.findings import all_findings, pattern_lineage
+    from core.index.project_state import all_findings, pattern_lineage
     from core.learning.explanation import loop_results
     from core.learning.following import FollowCounts
     from core.show.pages.patterns import pattern_document
@@ -272,7 +272,7 @@ def _details(state: ProjectState, pattern: Pattern) -> Wire:
 def _explain(pattern_id: str) -> None:
     """Explain the state of a pattern."""
     from core.cli.render.document import print_blocks
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.show.pages.patterns import explanation
 
     state = open_reader(reads_agents=True).view
@@ -288,7 +288,7 @@ def _explain(pattern_id: str) -> None:
 
 def _explanation_json(state: ProjectState, pattern_id: str) -> Wire:
     from core.cli.json import patterns as patterns_json
-    from core.index.findings import all_findings, count_conflicts, explain_pattern
+    from core.index.project_state import all_findings, count_conflicts, explain_pattern
 
     found = explain_pattern(state, pattern_id)
     ignored = state.board.ignored_reports(pattern_id)
@@ -344,7 +344,7 @@ def prune(
     """
     from core.cli.commands.decisions import decide
     from core.decisions.commands import PrunePatterns, Restore
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     mode = choose_mode(_PRUNE_MODES)
     if restore is not None:
@@ -394,7 +394,7 @@ def _archive(pattern_ids: Iterable[str], reason: str) -> None:
 
 
 def _list_duplicates(threshold: float | None) -> None:
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.retrieval.similarity import cap_similarity
 
     project = open_project()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str) -> None:
     """Print the repairs of patterns, all if none is named; with `is_applied` make them."""
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     project = open_project()
     warn_of_user_settings()

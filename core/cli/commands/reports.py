@@ -448,7 +448,7 @@ def score(works: tuple[str, ...], criteria: bool, errors: bool, include_resolved
             raise click.UsageError("--errors needs one WORK")
         list_errors(works[0], include_resolved=include_resolved)
         return
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.project.finished_work import find_scored_work
 
     project = open_project()

@@ -168,7 +168,7 @@ def review(
 def _list_questions(
     minutes: int | None, kind: frozenset[str], limit: int | None, *, is_whole: bool, judge: bool
 ) -> None:
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
     from core.questions.queue import measure_pace, plan, time_text
 
     project = _open_with_queue()
@@ -285,7 +285,7 @@ def _ways_to_choose(items: Sequence[ReviewItem]) -> str:
 
 def _review_suspicious(source: str | None, *, revoke: bool, confirm: bool, reason: str) -> None:
     """List sources with suspicious reports, or decide on those of one."""
-    from core.index.findings import all_findings
+    from core.index.project_state import all_findings
 
     if revoke and confirm:
         raise click.UsageError("give either --revoke or --confirm")
@@ -321,7 +321,7 @@ _MAX_LINES: Final = 5  # of two files that repeat each other
 def list_conflicts(pair: str | None, *, is_all: bool) -> None:
     """List pairs of instructions, or show those of one question."""
     from core.records.instructions import Relation
-    from core.show.pages.instructions import pairs_document
+    from core.show.cards import pairs_document
 
     project = _open_project()
     pairs, findings = project.instruction_pairs()
@@ -386,7 +386,7 @@ def _matters(pair: InstructionPair) -> bool:
 
 
 def _print_group(pairs: Sequence[InstructionPair], answered: Container[str]) -> None:
-    from core.show.pages.instructions import describe_cost
+    from core.show.cards import describe_cost
 
     first = pairs[0]
     is_fine, chosen = first.question in answered, first.find_chosen(answered)

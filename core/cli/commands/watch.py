@@ -42,7 +42,7 @@ def watch(extracts: bool | None, prunes: bool | None) -> None:
       ralphdeck watch --no-extract
     """
     from core.project.watch_loop import Daemon, WatchEvent, is_wanted
-    from core.show.notify import Notifier
+    from core.show.needs import Notifier
     from core.sources.configuration import DEFAULT
 
     configuration = read_configuration(registry=True)

@@ -11,14 +11,13 @@ from core.base.text import plural, visible
 from core.cli.render.output import MIN_ID, Column, day, line, minute, print_table
 from core.records.times import minute_of
 from core.show.pages import document as doc
-from core.show.pages.markdown import sign_text
+from core.show.pages.document import ALWAYS, sign_text
 from core.show.pages.reflections import reflection_section
-from core.show.table import ALWAYS
 
 if TYPE_CHECKING:
     from core.records.reflections import Reflection
-    from core.show.table import Cells
-    from core.show.table import Column as ListColumn
+    from core.show.pages.document import Cells
+    from core.show.pages.document import Column as ListColumn
 
 MAX_LINES: Final = 60  # Lines printed of a longer text; `--json` has all of it.
 _COLOURS: Final = {

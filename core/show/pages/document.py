@@ -1,13 +1,29 @@
-"""Blocks of which documents consist."""
+"""Blocks of which documents consist, their plain text, and the columns of lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from core.base.text import plural
+from core.base.formatting import format_decimal, format_percent
+from core.base.text import end_with_ellipsis, plural, visible_line
+from core.records.times import day_of
+
+_CHARACTERS: Final = {
+    "done": "✓",
+    "failed": "✗",
+    "no_result": "·",
+    "dash": "—",
+    "arrow": "→",
+    "knot": "◆",
+    "branch": "├",
+    "branch_bar": "│",
+    "branch_end": "└",
+}
 
 
 class Sign(Struct, frozen=True):
@@ -167,3 +183,70 @@ def limited(values: Sequence[Part | Text], noun: str, limit: int) -> Iterable[Bl
 def more(count: int, noun: str, shown: int) -> Iterable[Line]:
     """Make a line with the number of items omitted from a list, if any."""
     return [line((f"and {plural(count - shown, f'more {noun}')}", "quiet"))] if count > shown else []
+
+
+def plain_text(parts: Text) -> str:
+    """Return the text of parts without styles; a glyph without a text is a character."""
+    return "".join(map(part_text, parts))
+
+
+def part_text(part: Part) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Moment):
+        return moment_text(part.at)
+    if isinstance(part, Interval):
+        return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
+    if isinstance(part, Bar):
+        return ""
+    if isinstance(part, Sparkline):
+        return format_percent(part.values[-1]) if part.values else ""
+    return part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph)
+
+
+def moment_text(at: datetime | None) -> str:
+    return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else "—"
+
+
+def sign_text(text: str, glyph: str) -> str:
+    """Return the text of a sign, or a character for its glyph if it has no text."""
+    return text or _CHARACTERS.get(glyph, "")
+
+
+Align = Literal["left", "right"]
+ALWAYS: Final = 9  # priority of a column that is never dropped
+MAX_TITLE: Final = 50  # characters in a page, which is printed at any width
+Cells: TypeAlias = Mapping[str, Text]  # one row: the text of each column, by column ID
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. `id` identifies its cells and its sort order."""
+
+    id: str
+    title: str
+    width: int  # minimum cells
+    flex: int = 0  # share of the remaining space; 0 keeps `width`
+    align: Align = "left"
+    keep: int = ALWAYS  # priority if space is short: low values are dropped first
+    keep_end: int = 0  # characters to keep at the end when a cell is cut, for IDs
+    best: int = 0  # width that shows all content; used before flexible columns grow
+    about: str = ""  # what the column shows, for the help
+
+
+def list_words(columns: Sequence[Column], cells: Cells) -> dict[str, str]:
+    """Return the cells of a row as texts by heading, or by ID of a column without a heading."""
+    return {column.title or column.id: plain_text(cells[column.id]) for column in columns if column.id in cells}
+
+
+def list_table(columns: Sequence[Column], rows: Sequence[Cells], ids: Sequence[str]) -> Table:
+    """Return these columns of a list as a table of a page; titles are shortened, so that what is beside them fits."""
+    titles = {column.id: column.title for column in columns}
+    cells = tuple(tuple(_short(row.get(id, ()), id) for id in ids) for row in rows)
+    return Table(tuple(titles[id] for id in ids), cells)
+
+
+def _short(cell: Text, column: str) -> Text:
+    if column != "title" or len(text := visible_line(plain_text(cell))) <= MAX_TITLE:
+        return cell
+    return (end_with_ellipsis(text[: MAX_TITLE - 1]),)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Final
 
-from core.base.formatting import format_decimal, format_percent
 from core.base.regexes import lazy_regex
 from core.base.text import visible, visible_line
-from core.records.times import day_of
 from core.show.pages import document as doc
 
 MAX_CHARS: Final = 64_000
@@ -18,17 +15,6 @@ _OPENER: Final = lazy_regex(r"[-+=>]|\d+(?=[.)])")
 """Start of a line that would open a list, a quotation or an underlined heading."""
 _TICKS: Final = lazy_regex(r"`+")
 _LEVELS: Final = 6
-_CHARACTERS: Final = {
-    "done": "✓",
-    "failed": "✗",
-    "no_result": "·",
-    "dash": "—",
-    "arrow": "→",
-    "knot": "◆",
-    "branch": "├",
-    "branch_bar": "│",
-    "branch_end": "└",
-}
 
 
 def to_markdown(document: doc.Document) -> str:
@@ -127,32 +113,4 @@ def _at_start(text: str) -> str:
 
 
 def _text(parts: doc.Text) -> str:
-    return " ".join("".join(escape(_part(part)) for part in parts).split())
-
-
-def plain_text(parts: doc.Text) -> str:
-    """Return the text of parts without styles; a glyph without a text is a character."""
-    return "".join(map(_part, parts))
-
-
-def _part(part: doc.Part) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, doc.Moment):
-        return moment_text(part.at)
-    if isinstance(part, doc.Interval):
-        return f"{format_decimal(part.low)}–{format_decimal(part.high)}"
-    if isinstance(part, doc.Bar):
-        return ""
-    if isinstance(part, doc.Sparkline):
-        return format_percent(part.values[-1]) if part.values else ""
-    return part[0] if isinstance(part, tuple) else sign_text(part.text, part.glyph)
-
-
-def moment_text(at: datetime | None) -> str:
-    return f"{day_of(at)} {at:%H:%M:%S} UTC" if at else "—"
-
-
-def sign_text(text: str, glyph: str) -> str:
-    """Return the text of a sign, or a character for its glyph if it has no text."""
-    return text or _CHARACTERS.get(glyph, "")
+    return " ".join("".join(escape(doc.part_text(part)) for part in parts).split())

@@ -17,16 +17,15 @@ from core.base.pattern_titles import (
 from core.base.scanning.verdict import SEVERITY_WORDS, describe_rule
 from core.base.text import plural
 from core.index.experiment import measure_pattern
-from core.index.findings import count_conflicts, explain_pattern, pattern_lineage, scan_pattern
+from core.index.project_state import count_conflicts, explain_pattern, pattern_lineage, scan_pattern
 from core.learning.explanation import LineageEvent, decayed_weight, describe_team_sums, loop_results
 from core.learning.following import FollowCounts
 from core.records.decisions import TURNS, Decision
 from core.records.patterns import Pattern, PatternType, SourceLoop
 from core.show.metrics.effectiveness import compare_pattern
 from core.show.pages import document as doc
-from core.show.pages.decisions import decision_line
 from core.show.pages.document import code, fields, items, limited, line, more, section
-from core.show.pages.signs import TYPE_WORDS, result_sign, state_sign
+from core.show.pages.signs import TYPE_WORDS, decision_line, result_sign, state_sign
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState

@@ -1,4 +1,4 @@
-"""Signs of states: the word, glyph and style used by every renderer."""
+"""Signs of states: the word, glyph and style used by every renderer; and a decision as one line of a page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import TESTS_FAILED, WAITS_FOR_YOU, Loop, LoopStatus, Outcome, needs_person
 from core.records.patterns import PatternType
-from core.show.pages.document import Sign
+from core.show.pages import document as doc
+from core.show.pages.document import Sign, line
 from core.tasks.attempts import NOT_STARTED, AttemptCondition, AttemptState
 
 if TYPE_CHECKING:
+    from core.index.project_state import ProjectState
+    from core.records.decisions import Decision
     from core.records.snapshot import Snapshot
+
 
 TYPE_WORDS: Final = {
     PatternType.ERROR: "error pattern",
@@ -114,3 +118,35 @@ def session_status_sign(session: DebugSession, snapshot: Snapshot) -> Sign:
     from core.tasks.escalations import find_escalation  # reads files; the words of states need no files
 
     return session_sign(session, is_escalated=find_escalation(session, snapshot) is not None)
+
+
+def decision_line(state: ProjectState, decision: Decision) -> doc.Line:
+    """Describe a decision in one line of a page."""
+    from core.decisions.decision_text import (
+        author_text,
+        verb_text,
+    )  # loads rules; the words of states need none
+
+    is_undone = decision.id in state.snapshot.curation.undone
+    change, text = change_text(decision), reason_text(decision)
+    return line(
+        doc.Moment(decision.at),
+        ("  " + verb_text(decision), "strike quiet" if is_undone else "strong"),
+        f"  {author_text(decision)}",
+        change and f"  {change}",
+        (f"  “{text}”", "quiet") if text else None,
+        ("  (undone)", "warning") if is_undone else None,
+    )
+
+
+def change_text(decision: Decision) -> str:
+    from core.decisions.decision_text import describe_change
+
+    text = describe_change(decision)
+    return "" if text.startswith("stays ") else text
+
+
+def reason_text(decision: Decision) -> str:
+    """Return the text that the author wrote: a reason, a note, or an inversion."""
+    text = decision.after.get("text")
+    return decision.reason or (text if isinstance(text, str) else "")

@@ -31,7 +31,7 @@ from core.decisions.commands import (
 )
 from core.decisions.merge import Tally, as_read, merge_changes
 from core.index.contexts import prepare_task_injection
-from core.index.findings import explain_pattern, ledger_error, pattern_lineage
+from core.index.project_state import explain_pattern, ledger_error, pattern_lineage
 from core.index.review_items import DUPLICATE, EXTRACTED, OFFER, QUARANTINE
 from core.project.project import Project
 from core.questions.asking import Found, QueueRecords

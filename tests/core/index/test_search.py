@@ -25,9 +25,8 @@ from core.base.settings import Settings
 from core.files.user_files import index_file
 from core.index.database import Database
 from core.index.refresh import Index
-from core.index.search import SearchResult, TaskView, search, search_indexed
+from core.index.search import SearchResult, TaskView, WordFiller, indexed_text, match_expression, search, search_indexed
 from core.index.search_words import SearchFilters, SearchPlace, SearchWords, parse_search
-from core.index.task_words import WordFiller, indexed_text, match_expression
 from core.records.episodes import TaskStatus
 from core.records.loops import Outcome
 from tests.copying import copy_folder
@@ -297,7 +296,7 @@ def test_logs_that_were_too_large_are_indexed_when_they_have_changed(
     paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("core.index.task_words.MAX_PATTERN_BYTES", 10)
+        patch.setattr("core.index.search.MAX_PATTERN_BYTES", 10)
         update(paths)
     for file in paths.tasks.glob("*/attempts/*/actions.jsonl"):
         os.utime(file, (1, 1))
@@ -326,7 +325,7 @@ def test_only_new_lines_of_a_log_are_indexed_and_a_rewritten_one_again(indexed: 
 
 
 def test_a_long_log_is_indexed_in_parts(indexed: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.index.task_words._PIECE_BYTES", 100)
+    monkeypatch.setattr("core.index.search._PIECE_BYTES", 100)
     for number in range(9):
         log(indexed, type="bash", output=f"needle {number}")
     with closing(Database.open(indexed.project)) as database:
@@ -430,19 +429,18 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from core.base.paths import ProjectPaths
-from core.index import task_words
+from core.index import search
 from core.index.database import Database
-from core.index.refresh import Index
 paths = ProjectPaths(Path(sys.argv[1]))
-insert, calls = task_words._insert, 0
+insert, calls = search._insert, 0
 def kill(*arguments):
     global calls
     insert(*arguments)
     calls += 1
     if calls == int(sys.argv[2]):
         os.kill(os.getpid(), 9)
-task_words._insert = kill
-filler, database = task_words.WordFiller(paths), Database.open(paths.project)
+search._insert = kill
+filler, database = search.WordFiller(paths), Database.open(paths.project)
 while filler.fill(database, 1e-9 if calls else 1.0):
     pass
 """
@@ -539,7 +537,7 @@ def test_files_without_records_are_compared_after_a_sweep_and_when_they_are_hits
     assert find_open(index, "quokka", reads_files=True).total == 0, "the hit is read again"
     fill_words(index)
     assert find_open(index, "quetzal").total == 0
-    monkeypatch.setattr("core.index.task_words._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("core.index.search._CHECK_SECONDS", 0.0)
     index.refresh()
     fill_words(index)
     assert find_open(index, "quetzal").total == 1
@@ -552,10 +550,10 @@ def test_an_unreadable_file_is_not_tried_again_at_once(
     log(paths, type="bash", output="quetzal")
     index.refresh([paths.tasks / LOG])
     with monkeypatch.context() as failing:
-        failing.setattr("core.index.task_words._are_readable", lambda findings: False)
+        failing.setattr("core.index.search._are_readable", lambda findings: False)
         fill_words(index)
     fill_words(index)
     assert find_open(index, "quetzal").missing == (1, 2)
-    monkeypatch.setattr("core.index.task_words._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("core.index.search._CHECK_SECONDS", 0.0)
     fill_words(index)
     assert find_open(index, "quetzal").missing == (0, 2)

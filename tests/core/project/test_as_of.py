@@ -17,8 +17,7 @@ from core.base.errors import Refused, UnknownRecord
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.commands import Archive, Deprecate, Merge, Promote, Quarantine, Redo, Reset, RestoreText, Undo, bulk
-from core.index.findings import all_findings
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, all_findings
 from core.learning.scoreboard import Scoreboard
 from core.project.as_of import UNDATED, build_past_state
 from core.project.project import Project

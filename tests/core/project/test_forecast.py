@@ -33,8 +33,7 @@ from core.decisions.commands import (
     command_for,
 )
 from core.index.contexts import prepare_task_injection, task_context, task_relevance
-from core.index.findings import pattern_lineage
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, pattern_lineage
 from core.index.review_items import (
     CONTRADICTED,
     DUPLICATE,

@@ -30,8 +30,7 @@ from core.decisions.commands import (
     bulk,
 )
 from core.index.contexts import prepare_task_injection
-from core.index.findings import count_conflicts, explain_pattern, pattern_lineage
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, count_conflicts, explain_pattern, pattern_lineage
 from core.index.review_items import OFFER, RECURRING, ReviewItem
 from core.index.similarity import has_similarity
 from core.project import review_queue

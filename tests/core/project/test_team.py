@@ -14,7 +14,7 @@ from core.base.errors import Conflict
 from core.base.paths import ProjectPaths
 from core.base.settings import MaturitySettings, Settings
 from core.decisions.commands import Note, Promote
-from core.index.findings import all_findings
+from core.index.project_state import all_findings
 from core.index.refresh import Index
 from core.project.as_of import build_past_state
 from core.project.kept_project import KeptProject

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from core.base.paths import ProjectPaths
 from core.index.contexts import prepare_task_injection
-from core.index.findings import all_findings
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, all_findings
 from core.index.review_items import OFFER
 from core.learning.assessment import Assessment
 from core.project.project import Project

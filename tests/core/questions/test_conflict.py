@@ -19,8 +19,8 @@ from core.questions.kinds import answer
 from core.records.decisions import CurationState, verb_info
 from core.records.instructions import Instruction, InstructionFile, InstructionPair, PlacedInstruction, Relation
 from core.records.snapshot import Snapshot
+from core.show.cards import removal_diff
 from core.show.now import Setup, make_page
-from core.show.pages.instructions import removal_diff
 from core.sources.adapters.agent_files import AgentFile
 from tests.factories import NOW
 

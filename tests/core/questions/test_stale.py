@@ -20,8 +20,7 @@ from core.base.settings import ReviewSettings, Settings
 from core.decisions import commands
 from core.decisions.decision_text import verb_text
 from core.index.contexts import prepare_task_injection
-from core.index.findings import all_findings
-from core.index.project_state import ProjectState
+from core.index.project_state import ProjectState, all_findings
 from core.index.review_items import RENAMED, STALE, ReviewItem
 from core.project.kept_project import open_quick_state
 from core.project.project import Project

@@ -37,7 +37,8 @@ from core.show.comparison import (
     replay_summary,
     what_if_document,
 )
-from core.show.pages.markdown import plain_text, to_markdown
+from core.show.pages.document import plain_text
+from core.show.pages.markdown import to_markdown
 from tests.core.project.test_as_of import IDS, Clock, open_project, report, view_of
 from tests.factories import NOW, days_ago, make_event, make_pattern
 from tests.tui.user import NOW as SAMPLE_NOW

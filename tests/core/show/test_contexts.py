@@ -28,8 +28,8 @@ from core.show.contexts import (
     context_document,
     row_details,
 )
-from core.show.pages.document import Block
-from core.show.pages.markdown import blocks_markdown, plain_text, to_markdown
+from core.show.pages.document import Block, plain_text
+from core.show.pages.markdown import blocks_markdown, to_markdown
 from tests.tui.user import NOW
 
 TASK = "Fix TypeScript type errors in user validation"

@@ -21,15 +21,15 @@ from core.records.loops import Loop, LoopStatus, Usage
 from core.records.snapshot import Snapshot
 from core.show.metrics.context_cost import RepeatedLine, measure_cost, measure_files, measure_lesson, sum_by_agent
 from core.show.metrics.dashboard import build_dashboard, list_week_starts
-from core.show.metrics.derived_files import (
+from core.show.metrics.effectiveness import (
     compare_metrics,
+    compute_effectiveness,
     index_path,
     metrics_path,
     read_recorded_metrics,
     write_derived,
     write_metrics,
 )
-from core.show.metrics.effectiveness import compute_effectiveness
 from core.show.metrics.sections import build_figures, section_markdown
 from core.show.metrics.sessions import GROUPINGS, daily_usage, group_usage, has_usage, sum_usage
 from core.sources.adapters.agent_files import AgentFile

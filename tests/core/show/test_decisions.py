@@ -7,7 +7,7 @@ from datetime import timedelta
 from core.records.decisions import Decision, Verb, sign_unattended
 from core.records.snapshot import Snapshot
 from core.show.decisions import Entry, decision_cells, group_decisions
-from core.show.pages.markdown import plain_text
+from core.show.pages.document import plain_text
 from tests.factories import NOW, make_pattern
 
 

@@ -20,8 +20,19 @@ from core.records.debug_sessions import ESCALATED, DebugSession, Execution, Fail
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import CHECK_FAILED, Iteration, Loop, LoopStatus, Outcome, Progress
 from core.records.snapshot import Snapshot
-from core.show.needs import NeedKind, describe_need, find_need, find_needs, need_sign, time_since, why_no_need
-from core.show.notify import MAX_NEEDS, PAUSE_SECONDS, Notifier, report_all_needs
+from core.show.needs import (
+    MAX_NEEDS,
+    PAUSE_SECONDS,
+    NeedKind,
+    Notifier,
+    describe_need,
+    find_need,
+    find_needs,
+    need_sign,
+    report_all_needs,
+    time_since,
+    why_no_need,
+)
 from tests.factories import NOW, SETTINGS
 
 MINUTE = timedelta(minutes=1)
@@ -295,7 +306,7 @@ def test_the_end_of_the_program_ends_the_command(program: Program, tmp_path: Pat
     hang = "import time; time.sleep(600)"
     report = "NeedReport(1, '/shop', ())"
     code = (
-        "import sys, threading; from core.show.notify import NeedReport, send_report;"
+        "import sys, threading; from core.show.needs import NeedReport, send_report;"
         f"command = (sys.executable, '-c', {hang!r});"
         f"threading.Thread(target=lambda: send_report(command, {report})).start()"
     )

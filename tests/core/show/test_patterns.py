@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.records.patterns import Pattern, PatternType
+from core.show.pages.document import list_words
 from core.show.pages.patterns import body
 from core.show.patterns import COLUMNS, pattern_cells
-from core.show.table import list_words
 from tests.factories import NOW, example_patterns, make_assessment, make_pattern
 from tui.kit.glyphs import DRAWN
 from tui.screens.document import document_lines

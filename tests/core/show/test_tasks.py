@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from core.base.paths import ProjectPaths
 from core.records.episodes import Action
 from core.records.reflections import Reflection
-from core.show.pages.markdown import blocks_markdown, fence, plain_text, to_markdown
+from core.show.pages.document import plain_text
+from core.show.pages.markdown import blocks_markdown, fence, to_markdown
 from core.show.pages.reflections import reflection_section
 from core.show.pages.tasks import MAX_ACTIONS, action_text, attempt_document, whole_history_document
 from core.tasks.attempts import AttemptCondition, AttemptState

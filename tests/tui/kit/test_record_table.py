@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.show.table import Column
+from core.show.pages.document import Column
 from tests.tui.kit.hosting import hosted, lines_of, painted_lines
 from tui.kit.record_table import RecordTable
 

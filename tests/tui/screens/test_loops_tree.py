@@ -21,7 +21,7 @@ from core.index.texts import Texts
 from core.project.project import Project
 from core.records.debug_sessions import DebugSession
 from core.records.snapshot import Snapshot
-from core.show.pages.debug_sessions import lessons, runs
+from core.show.pages.tasks import lessons, runs
 from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
 from core.sources.debug_sessions import read_sessions
 from core.sources.ledger import FILE as LEDGER

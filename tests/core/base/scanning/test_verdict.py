@@ -33,7 +33,7 @@ from core.base.settings import ScanSettings, Settings
 from core.decisions.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
 from core.decisions.decision_text import describe_change
 from core.index.contexts import prepare_task_injection
-from core.index.findings import all_findings, explain_pattern, scan_pattern
+from core.index.project_state import all_findings, explain_pattern, scan_pattern
 from core.index.review_items import HELD, QUARANTINE
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project

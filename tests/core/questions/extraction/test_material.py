@@ -17,7 +17,7 @@ from core.agents.hooks import answer
 from core.base.errors import UnknownRecord
 from core.base.paths import ProjectPaths
 from core.base.settings import ExtractionSettings, Settings
-from core.index.findings import all_findings
+from core.index.project_state import all_findings
 from core.index.refresh import Index
 from core.index.texts import Texts
 from core.project.project import Project
