@@ -22,11 +22,11 @@ from msgspec import Struct
 from core.base.errors import BadInput, RalphdeckError, Unwritable
 from core.base.formatting import format_day
 from core.base.masking import mask_secrets
+from core.base.paths import cache_folder
 from core.base.scanning.engine import FOREIGN_SCRIPT
 from core.base.scanning.scan import count_marks, scan_text
 from core.base.scanning.verdict import describe_rule, describe_suspicions, find_withhold_reason
 from core.base.text import plural, visible_line
-from core.base.paths import cache_folder
 from core.base.user_settings import read_user_settings, user_settings_file
 from core.decisions import commands
 from core.files.user_command import CommandFailed, run_user_command
