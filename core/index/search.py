@@ -39,7 +39,7 @@ from core.records.findings import Finding
 from core.sources import episodes as sources
 from core.sources.episodes import join_attempts
 from core.sources.record_kinds import is_text
-from core.tasks.reader import MAX_RESULTS, TaskReader
+from core.tasks.history import MAX_RESULTS, TaskReader
 from core.tasks.task_files import list_entries
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from core.records.events import Event
     from core.records.findings import Finding
     from core.records.snapshot import Snapshot
-    from core.tasks.reader import TaskReader
+    from core.tasks.history import TaskReader
 
 
 _ACTION_TEXTS: Final = ("type", "tool", "params", "error", "output", "reasoning", "expected_outcome")

@@ -19,7 +19,7 @@ from core.files.file_access import open_regular
 from core.files.file_reader import MAX_BYTES
 from core.sources import normalize
 from core.sources.episodes import MAX_ENTRIES
-from core.tasks.reader import find_entries, is_entry
+from core.tasks.history import find_entries, is_entry
 from core.tasks.task_files import (
     TRAJECTORY_SHAPES,
     Shapes,

@@ -1,9 +1,17 @@
-"""Read the files of a task; problems with files are findings, not errors."""
+"""Read the files of a task.
+
+`TaskReader` reads tolerantly for those who show them, strictly for those who will write them. In a `TaskHistory`,
+problems with files are findings, not errors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,20 +19,232 @@ from msgspec.structs import replace
 from core.base.errors import UnknownRecord
 from core.base.text import visible_line
 from core.base.validation import MAX_NAMED
+from core.files.file_reader import UNREADABLE, Problem, RawFile, decode_json, decode_jsonl, read_file
 from core.records.episodes import Attempt, Milestone, Task
 from core.records.findings import Finding, Severity
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
 from core.sources import episodes as sources
-from core.sources.episodes import TRAJECTORY, Actions, join_attempts, to_text
-from core.tasks.reader import MAX_RESULTS, TaskReader
-from core.tasks.task_files import find_task
+from core.sources.episodes import MAX_ACTION_TEXT, TRAJECTORY, Actions, join_attempts, to_text
+from core.sources.normalize import Fields, document
+from core.tasks.task_files import TaskFolder, find_task, list_entries, read_last_lines, read_object
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
+    from core.files.file_reader import Line
+    from core.tasks.log_summary import LogSummary
 
 MAX_COUNTED: Final = 100  # if a task has more attempts, the trajectory's counts of ended attempts are not verified
 COUNT_DIFFERS: Final = "count-differs"  # code of the finding that the trajectory and the log have different counts
+
+
+MAX_RESULTS: Final = 1000  # maximum number of result files per attempt, and of folders that are searched for them
+_MAX_CACHED: Final = 4 << 20  # size of a file of reflections, in bytes, above which it is always parsed
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TaskReader:
+    """Reads the files of one task.
+
+    A problem with a file is a finding, and JSON documents are cached. A strict reader, for a caller that will write the
+    files, reads them at each call, and raises `Conflict` for a malformed one. The list of attempts is always cached, so
+    a new reader is needed after an attempt was started.
+    """
+
+    def __init__(self, paths: ProjectPaths, task_id: str, *, strict: bool = False) -> None:
+        self.task_id: Final = task_id
+        self.findings: list[Finding] = []
+        self._paths: Final = paths
+        self._strict: Final = strict
+        self._name: Final = f"{paths.relative(paths.tasks)}/{task_id}"
+        self._documents: dict[str, Fields] = {}
+
+    @cached_property
+    def numbers(self) -> dict[int, str]:
+        """Names of attempt folders by number; a strict reader raises `BadInput` if they are reached by a link."""
+        if self._strict:
+            self._paths.unlinked(self.path(sources.ATTEMPTS))
+        entries = self._list(self.path(sources.ATTEMPTS))
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        selected = sources.select_attempt_folders(names)
+        for name in sources.skipped_attempt_folders(names, selected)[:MAX_NAMED]:
+            why = f"another folder has the same number, or the number is not below {sources.MAX_ATTEMPTS:,}"
+            file, message = self.path(f"{sources.ATTEMPTS}/{name}"), f"is not used as an attempt: {why}"
+            self.findings.append(Finding(file, "", Severity.WARNING, "no-attempt", message))
+        return selected
+
+    def document(self, name: str) -> Fields:
+        """Return a JSON object in the task folder; empty if it does not exist, or cannot be read."""
+        if self._strict:
+            file = self.path(name)
+            return Fields(file, read_object(self._paths.project / file, self._paths.aiwg) or {}, self.findings)
+        if name not in self._documents:
+            file = self.path(name)
+            self._documents[name] = Fields(file, {}, self.findings)
+            raw = self._read(file)
+            if raw is not None:
+                decoded = decode_json(raw.data)
+                self._note(file, decoded.problems)
+                if not decoded.failed:
+                    self._documents[name] = document(file, decoded.value, self.findings) or self._documents[name]
+        return self._documents[name]
+
+    def task(self) -> Task:
+        """Return the task; without metadata, only its ID is set."""
+        fields = self.document(sources.METADATA)
+        tasks, findings = sources.parse_tasks(fields.file, fields.mapping)
+        self.findings += findings
+        return tasks[0]
+
+    def attempts(self, name: str) -> list[Attempt]:
+        """Return the attempts that a JSON document contains."""
+        fields = self.document(name)
+        return self._parse_attempts(fields.file, fields.mapping)
+
+    def _parse_attempts(self, file: str, value: Mapping[str, Any]) -> list[Attempt]:
+        attempts, findings = sources.parse_attempts(file, value) if value else ((), ())
+        self.findings += findings
+        return list(attempts)
+
+    def all_attempts(self) -> dict[int, Attempt]:
+        """Return all attempts by number; for those that ended in the trajectory, only that is read."""
+        found = self.attempts(sources.TRAJECTORY)
+        ended = {attempt.number for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
+        for number in self.numbers.keys() - ended:
+            found += self.attempt_parts(number) or [Attempt(task_id=self.task_id, number=number)]
+        return dict(sorted((attempt.number, attempt) for attempt in join_attempts(found).values()))
+
+    def attempt(self, number: int) -> Attempt:
+        """Return one attempt, including the data in its own files."""
+        fields = self.document(sources.TRAJECTORY)
+        found = self._parse_attempts(fields.file, {"attempts": find_entries(fields.mapping, number)})
+        found += self.attempt_parts(number) if number in self.numbers else []
+        unknown = Attempt(task_id=self.task_id, number=number)
+        return join_attempts(found).get(unknown.id, unknown)
+
+    def outcome(self, number: int) -> list[Attempt]:
+        return self.attempts(self._attempt_file(number, sources.OUTCOME)) if number in self.numbers else []
+
+    def attempt_parts(self, number: int) -> list[Attempt]:
+        """Return what `attempt.json` and `outcome.json` contain about an attempt."""
+        record, outcome = (self._attempt_file(number, name) for name in (sources.ATTEMPT, sources.OUTCOME))
+        return self.attempts(record) + self.attempts(outcome)
+
+    @cached_property
+    def trajectory_attempts(self) -> dict[int, list[Attempt]]:
+        """Entries of the trajectory by attempt number; a number may have several entries."""
+        found: dict[int, list[Attempt]] = {}
+        for attempt in self.attempts(sources.TRAJECTORY):
+            found.setdefault(attempt.number, []).append(attempt)
+        return found
+
+    @cached_property
+    def milestones(self) -> tuple[Milestone, ...]:
+        return sources.read_milestones(self.document(sources.TRAJECTORY))
+
+    def plan(self, number: int) -> Fields | None:
+        """Return the plan in `attempt.json`, or None."""
+        fields = self.document(self._attempt_file(number, sources.ATTEMPT))
+        return fields.inside("plan") if isinstance(fields.mapping.get("plan"), dict) else None
+
+    def actions(self, number: int) -> Actions:
+        return Actions(self._paths, self.path(sources.ACTIONS, number))
+
+    def log(self, number: int) -> LogSummary:
+        """Summarize the newest actions in the log of an attempt."""
+        from core.tasks.log_summary import summarize_newest  # not needed to append actions
+
+        return summarize_newest(self.actions(number))
+
+    def text(self, number: int, name: str) -> str:
+        """Return a text file of an attempt, truncated; "" if it does not exist."""
+        raw = self._read(self.path(name, number))
+        return raw.data.decode("utf-8", "replace")[:MAX_ACTION_TEXT] if raw else ""
+
+    def results(self, number: int) -> tuple[str, ...]:
+        """Return the paths of result files, relative to `results/` of an attempt."""
+        top = self.path(sources.RESULTS, number)
+        found: list[str] = []
+        for entry in islice(self._list(top), MAX_RESULTS):
+            if entry.is_dir(follow_symlinks=False):
+                inside = islice(self._list(f"{top}/{entry.name}"), MAX_RESULTS)
+                found += (f"{entry.name}/{inner.name}" for inner in inside)
+            else:
+                found.append(entry.name)
+        return tuple(sorted(found)[:MAX_RESULTS])
+
+    @cached_property
+    def reflections(self) -> tuple[Reflection, ...]:
+        """Reflections on the task, in file order."""
+        file = self.path(sources.REFLECTIONS)
+        raw = self._read(file)
+        if raw is None:
+            return ()
+        parse = _parse_reflections if len(raw.data) > _MAX_CACHED else _parse_cached
+        reflections, findings = parse(file, raw.data, raw.stamp.modified_at)
+        self.findings += findings
+        return reflections
+
+    def newest_reflections(self) -> tuple[Reflection, ...]:
+        """Return the reflections in file order, read again at each call; of a very long file, the last ones."""
+        from core.sources.reflections import read_reflections
+
+        return read_reflections(self.path(sources.REFLECTIONS), self.reflection_lines(), _LONG_AGO)[0]
+
+    def reflection_lines(self) -> list[Line]:
+        """Return the lines of `reflections.jsonl`; of a very long file, the last ones."""
+        return read_last_lines(self._paths.project / self.path(sources.REFLECTIONS), self._paths.aiwg)
+
+    def path(self, name: str, attempt: int | None = None) -> str:
+        """Return the project-relative path of a file of the task or of an attempt."""
+        return f"{self._name}/{name if attempt is None else self._attempt_file(attempt, name)}"
+
+    def _attempt_file(self, number: int, name: str) -> str:
+        return f"{sources.ATTEMPTS}/{self.numbers.get(number, f'{number:03d}')}/{name}"
+
+    def _list(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        errors: list[OSError] = []
+        yield from list_entries(self._paths.project / folder, errors)
+        self._note(folder, [Problem(UNREADABLE, f"cannot be listed: {error.strerror}") for error in errors])
+
+    def _read(self, file: str) -> RawFile | None:
+        raw = read_file(self._paths.project / file, self._paths.aiwg)
+        if isinstance(raw, Problem):
+            self._note(file, (raw,))
+            return None
+        return raw
+
+    def _note(self, file: str, problems: Sequence[Problem]) -> None:
+        self.findings += (problem.finding(file) for problem in problems)
+
+
+def _parse_reflections(
+    file: str, data: bytes, modified_at: datetime
+) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
+    from core.sources.reflections import join_reflections, read_reflections  # not needed to append actions
+
+    lines, problems = decode_jsonl(data)
+    found, findings = read_reflections(file, lines, modified_at)
+    return tuple(join_reflections(found, {}).values()), (*(one.finding(file) for one in problems), *findings)
+
+
+_parse_cached: Final = lru_cache(4)(_parse_reflections)  # a screen reads them again after each action
+
+
+def is_entry(value: Any, number: int) -> bool:
+    """Whether a value is the trajectory entry of attempt `number`."""
+    return isinstance(value, dict) and value.get("attempt_id", value.get("attempt", value.get("id"))) == number
+
+
+def find_entries(trajectory: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
+    """Return the entries of an attempt in a trajectory, unvalidated."""
+    entries = trajectory.get("attempts")
+    return [one for one in entries if is_entry(one, number)] if isinstance(entries, list) else []
+
+
+def strict_reader(folder: TaskFolder) -> TaskReader:
+    """Return a reader of a task that raises `Conflict` for a malformed file."""
+    return TaskReader(folder.project, folder.id, strict=True)
 
 
 class TaskHistory(Struct, frozen=True):

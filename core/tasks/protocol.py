@@ -23,7 +23,7 @@ from core.records.times import iso
 from core.sources import normalize
 from core.tasks import action_log, validation
 from core.tasks.action_log import MILESTONES, LogResult, check_milestones, record_milestones
-from core.tasks.reader import strict_reader
+from core.tasks.history import strict_reader
 from core.tasks.task_files import (
     ROOM,
     TaskFolder,
@@ -38,8 +38,7 @@ from core.tasks.task_files import (
 if TYPE_CHECKING:
     from core.files.json_editor import JsonText
     from core.records.reflections import Reflection
-    from core.tasks.completion import CompletedAttempt
-    from core.tasks.start import StartedAttempt
+    from core.tasks.lifecycle import CompletedAttempt, StartedAttempt
 
 
 class Episodes:
@@ -82,7 +81,7 @@ class Episodes:
         `criteria` are the completion criteria, and `related` IDs of other tasks. `task_id` is by default the next free
         `task-NNN`. If a task with this ID, the same description and criteria, and no attempts exists, it is used.
         """
-        from core.tasks import start
+        from core.tasks import lifecycle
 
         now = iso(self._clock())
         task = validation.check(
@@ -111,10 +110,10 @@ class Episodes:
         }
         validation.check_total_size(metadata, "criteria, tags and related tasks")
         wanted = None if task_id is None else validation.check_task_id(task_id)
-        created = start.create_task(self._project, metadata, wanted)
+        created = lifecycle.create_task(self._project, metadata, wanted)
         folder = TaskFolder.of(self._project, created)
         try:
-            start.update_index(folder, TaskStatus.RUNNING)
+            lifecycle.update_index(folder, TaskStatus.RUNNING)
         except (Conflict, Unwritable) as error:  # the task exists, so the caller must get its ID
             folder.warnings.append(f"{created} is not in the index: {error}")
         self._send_warnings(folder)
@@ -157,8 +156,7 @@ class Episodes:
         one and leaves open attempts without an outcome. `reopen` allows a new attempt at a completed or failed task.
         `loop_id` names the session that makes the attempt, if it is not that of the task.
         """
-        from core.tasks import start
-        from core.tasks.completion import propagate_all
+        from core.tasks import lifecycle
 
         if abandon + resume + beside > 1:
             raise BadInput("an open attempt can be resumed, abandoned or left open, only one of these")
@@ -179,15 +177,15 @@ class Episodes:
             status = reader.task().status
             if status.ended and not reopen:
                 raise Refused(f"{task_id} is {status.value}; to try again, reopen it (--reopen)")
-            propagate_all(folder, now=now)
+            lifecycle.propagate_all(folder, now=now)
             open_attempt = None
             if not beside:
-                open_attempt = start.find_resumable(folder, abandon=abandon, resume=resume, now=now)
+                open_attempt = lifecycle.find_resumable(folder, abandon=abandon, resume=resume, now=now)
             if open_attempt is not None:
-                started = start.resume_attempt(folder, open_attempt)
+                started = lifecycle.resume_attempt(folder, open_attempt)
             else:
-                started = start.create_attempt(folder, intent, now, orders=orders)
-            start.mark_running(folder, started.number, now=now)
+                started = lifecycle.create_attempt(folder, intent, now, orders=orders)
+            lifecycle.mark_running(folder, started.number, now=now)
             return started
 
     def log_action(self, task_id: str, action: Mapping[str, Any], *, attempt: int | None = None) -> LogResult:
@@ -279,7 +277,7 @@ class Episodes:
         `success_completes` is set and its newest attempt is a success. `milestones` are objects `{event, details,
         timestamp}`.
         """
-        from core.tasks import completion
+        from core.tasks import lifecycle
 
         if outcome not in (None, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
             raise BadInput(f"outcome must be success, failure or timeout, not {outcome}")
@@ -295,7 +293,7 @@ class Episodes:
         result = structs.asdict(end)
         validation.check_total_size(result, "reason, what worked, what did not and suggestions")
         folder = TaskFolder.of(self._project, task_id)
-        ahead = completion.read_log_ahead(folder, attempt)
+        ahead = lifecycle.read_log_ahead(folder, attempt)
         with self._locked(folder):
             now = self._clock()  # inside the lock, so that the end is not before a start by another writer
             result[MILESTONES] = validation.validate_milestones(milestones, now)
@@ -305,10 +303,10 @@ class Episodes:
             AppendLog(place.actions).undo_incomplete_batch()
             known = reader.attempt(place.number)
             is_open = known.outcome is Outcome.UNKNOWN
-            log = ahead.get(completion.read_log_stamp(place))
+            log = ahead.get(lifecycle.read_log_stamp(place))
             if log is None and is_open and outcome is None:
                 log = reader.log(place.number)
-            found = completion.determine_outcome(known, log, outcome)
+            found = lifecycle.determine_outcome(known, log, outcome)
             is_newest = place.number == max(folder.attempts())
             if task_done is None and success_completes and is_newest and found is Outcome.SUCCESS:
                 task_done = True
@@ -317,19 +315,19 @@ class Episodes:
                     raise Refused(f"only the newest attempt at {folder.id} can end the task")
                 if task_done and found is not Outcome.SUCCESS:
                     raise Refused(f"the attempt ended in {found.value}; only a success can complete {folder.id}")
-                result[completion.TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
+                result[lifecycle.TASK_STATUS] = (TaskStatus.COMPLETED if task_done else TaskStatus.FAILED).value
             if is_open:
                 check_milestones(folder, place.number, result[MILESTONES])
                 check_editable(place.attempt, self._project.aiwg, room=validation.json_size(result) + ROOM)
                 if final_quality is None and known.quality:
                     result["final_quality"] = known.quality[-1].quality
-                log = completion.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
+                log = lifecycle.end_attempt(folder, place, {"status": found.value, **result}, now=now, log=log)
             else:
                 if task_done is not None:
-                    members = {"status": found.value, completion.TASK_STATUS: result[completion.TASK_STATUS]}
+                    members = {"status": found.value, lifecycle.TASK_STATUS: result[lifecycle.TASK_STATUS]}
                     edit_object(place.outcome, lambda document: set_members(document, (), members), {})
-                log = completion.propagate(folder, place, now=now, log=log)
-            return completion.CompletedAttempt(
+                log = lifecycle.propagate(folder, place, now=now, log=log)
+            return lifecycle.CompletedAttempt(
                 number=place.number,
                 outcome=found,
                 derived=is_open and outcome is None,
@@ -344,7 +342,7 @@ class Episodes:
 
         An open attempt is not changed. A success is refused.
         """
-        from core.tasks import completion, start
+        from core.tasks import lifecycle
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
@@ -355,14 +353,14 @@ class Episodes:
                 raise Refused(f"attempt {place.number} at {task_id} is a success or not the newest; start another one")
             if outcome is not Outcome.UNKNOWN:
                 try:
-                    completion.reopen_attempt(folder, place)
+                    lifecycle.reopen_attempt(folder, place)
                 except OSError as error:
                     raise Unwritable(f"cannot reopen {place.path}: {error.strerror}") from None
-            start.mark_running(folder, place.number, now=self._clock())
+            lifecycle.mark_running(folder, place.number, now=self._clock())
 
     def pause_task(self, task_id: str) -> None:
         """Pause a task; an open attempt stays open, and the next start resumes it."""
-        from core.tasks import start
+        from core.tasks import lifecycle
 
         folder = TaskFolder.of(self._project, task_id)
         with self._locked(folder):
@@ -378,7 +376,7 @@ class Episodes:
                     set_members(document, (), {"updated": iso(now), "status": TaskStatus.PAUSED.value})
 
             edit_object(folder.metadata, edit, {"id": folder.id})
-            start.update_index(folder, TaskStatus.PAUSED)
+            lifecycle.update_index(folder, TaskStatus.PAUSED)
 
     def reflect(
         self,

@@ -17,8 +17,8 @@ from core.learning.outcomes import format_duration_ms
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS, Reflection
 from core.records.times import iso
+from core.tasks.history import strict_reader
 from core.tasks.log_summary import CHECK, COMMAND, TOOL, LoggedFailure, LogSummary
-from core.tasks.reader import strict_reader
 from core.tasks.task_files import TaskFolder, find_attempt_folder
 
 if TYPE_CHECKING:

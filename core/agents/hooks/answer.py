@@ -29,7 +29,7 @@ from core.base.errors import DamagedError, RalphdeckError, Unwritable
 from core.base.prompt_text import is_fenced, render_blocks
 from core.base.regexes import lazy_regex
 from core.sources.agent_sessions import loop_id_of
-from core.tasks.tool_events import FAILED, SUCCEEDED
+from core.tasks.validation import FAILED, SUCCEEDED
 from core.trust.projects import FOR_AGENTS, find_answer, is_trusted
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Parse the hook events of coding agents into one form (docs/agents.md#hooks), and the ends of their transcripts.
 
 Agents name the same fields differently. Tool events are normalized to those of Claude Code, which
-`core.tasks.tool_events` converts into actions.
+`core.tasks.validation` converts into actions.
 
 Transcripts have what events have not: texts, exit codes, and edits that fire no event. Those of Claude Code, Codex,
 Gemini and Copilot are read without their adapters, because a hook has little time: only the end of the file, and only
@@ -32,7 +32,7 @@ from core.base.regexes import lazy_regex
 from core.base.shell_commands import command_result, is_recorded_run
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
-from core.tasks.tool_events import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
+from core.tasks.validation import FAILED, SUCCEEDED, UNKNOWN_RESULT, classify_tool
 
 MAX_EVENT: Final = 8 << 20  # longest event that is parsed, in bytes; it contains the file that a tool wrote
 MAX_PROMPT: Final = 20_000  # longest part of a prompt that is used, in characters

@@ -38,7 +38,7 @@ from core.sources.episodes import MAX_TEXT
 from core.tasks.changes import edits_files
 from core.tasks.protocol import Episodes
 from core.tasks.task_files import TaskFolder
-from core.tasks.tool_events import EDITING, parse_tool_event
+from core.tasks.validation import EDITING, parse_tool_event
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -182,7 +182,7 @@ class SessionWork:
                 self._warn(f"the next session with this prompt begins a new task: {error}")
 
     def _has_ended(self, task_id: str) -> bool:
-        from core.tasks.reader import strict_reader  # most events read no task
+        from core.tasks.history import strict_reader  # most events read no task
 
         try:
             return strict_reader(TaskFolder.of(self._project, task_id)).task().status.ended

@@ -24,8 +24,7 @@ from core.files.file_reader import BOM, decode_json
 from core.records.episodes import ACTION_TYPES
 from core.records.loops import Outcome
 from core.records.reflections import REFLECTION_TYPES, TRIGGERS
-from core.tasks.tool_events import FAILED, SUCCEEDED
-from core.tasks.validation import MAX_PERCENT
+from core.tasks.validation import FAILED, MAX_PERCENT, SUCCEEDED
 from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
@@ -387,7 +386,7 @@ def log(
 
 
 def _log_event(task_id: str, attempt: int | None, iteration: int | None) -> None:
-    from core.tasks.tool_events import parse_tool_event
+    from core.tasks.validation import parse_tool_event
 
     event = read_tool_event()
     folder = event.get("cwd")

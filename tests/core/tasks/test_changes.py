@@ -14,8 +14,7 @@ from core.files.file_reader import decode_json
 from core.records.episodes import ACTION_TYPES
 from core.records.times import parse_time
 from core.tasks.changes import MAX_DIFF, describe_change, edits_files, find_shell_hunks, parse_diff
-from core.tasks.tool_events import FAILED, SUCCEEDED, classify_tool, parse_tool_event
-from core.tasks.validation import validate_action
+from core.tasks.validation import FAILED, SUCCEEDED, classify_tool, parse_tool_event, validate_action
 
 AFTER = "def a():\n    x = 1\n    return x\n"
 EXPECTED = "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n def a():\n-    x = 0\n+    x = 1\n     return x"

@@ -16,11 +16,11 @@ from core.files.file_reader import MAX_BYTES
 from core.records.episodes import Attempt, TaskStatus
 from core.records.loops import Outcome
 from core.records.reflections import Reflection
+from core.tasks.history import TaskReader
+from core.tasks.lifecycle import MAX_EARLIER, AttemptLessons, render_plan
 from core.tasks.log_summary import LogSummary
 from core.tasks.protocol import Episodes
-from core.tasks.reader import TaskReader
 from core.tasks.reflections import AttemptWork, draft_reflection
-from core.tasks.start import MAX_EARLIER, AttemptLessons, render_plan
 from core.tasks.task_files import TaskFolder
 from tests.factories import (
     TASKS,
@@ -200,7 +200,7 @@ def test_tasks_with_unreadable_metadata_are_indexed_without_retries(
     monkeypatch.setattr("time.sleep", pauses.append)
     memory.init_task("a")
     assert sum(pauses) < 0.1
-    monkeypatch.setattr("core.tasks.reader.read_file", pytest.fail)
+    monkeypatch.setattr("core.tasks.history.read_file", pytest.fail)
     memory.init_task("b")
     by_status = json.loads((tmp_path / ".aiwg/ralph/index/by-status.json").read_bytes())
     assert by_status["running"] == ["task-001", "task-002"]

@@ -22,7 +22,7 @@ from core.base.paths import ProjectPaths
 from core.base.prompt_text import render_blocks
 from core.records.loops import Outcome
 from core.tasks.history import read_history
-from core.tasks.tool_events import FAILED, SUCCEEDED, parse_tool_event
+from core.tasks.validation import FAILED, SUCCEEDED, parse_tool_event
 from tests.core.agents.hooks.agents import SimulatedAgent
 
 

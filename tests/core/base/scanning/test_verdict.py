@@ -47,7 +47,7 @@ from core.retrieval.rendering import MAX_TEMPLATE_LINES
 from core.show.filter_parser import parse_query
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.sources.fold import fold
-from core.tasks.start import render_plan
+from core.tasks.lifecycle import render_plan
 
 NOW = datetime(2026, 5, 3, 12, 0, tzinfo=UTC)
 TASK = "Fix the null property access in the user module"
