@@ -18,6 +18,7 @@ _HINTS: Final = (
     *("eyj", "-----begin", "convertto-", "sg."),
 )  # lower-case hints; a text without any contains no secret other than a token
 _LONG_RUN: Final = re.compile(r"[A-Za-z0-9_~.+/=|$%:-]{16}")  # part of every token with a known prefix
+_MARGIN: Final = 512  # characters after a cut in which a secret ends
 _TEXTS_AT_ONCE: Final = 100
 MANY: Final = 3_000  # texts, of which masking those with hints takes longer than preparing a search for all secrets
 _CACHE_SIZE: Final = 8192
@@ -59,6 +60,11 @@ def _mask_named(name: str, value: str) -> str:
         return str(json.loads(shown.removeprefix(f"{name}=")))
     except ValueError:  # the name contains a part of the mask
         return _mark("value", value)
+
+
+def clip(text: str, limit: int) -> str:
+    """Return the first characters of a text; a secret that would be divided, and so not recognised later, is masked."""
+    return text if len(text) <= limit else mask_secrets(text[: limit + _MARGIN])[:limit]
 
 
 def find_secrets(texts: Collection[str]) -> dict[str, str]:

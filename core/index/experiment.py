@@ -47,8 +47,7 @@ from core.learning.experiments import (
     tally_trials,
     text_key,
 )
-from core.records.event_log import EventView
-from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial, event_id
+from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, EventView, Trial, event_id
 from core.records.patterns import PatternType
 from core.trust.experiment_secret import read_or_make_secret
 from core.trust.projects import trust_root

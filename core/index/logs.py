@@ -29,7 +29,7 @@ from core.learning.bursts import source_of
 from core.learning.evidence_records import is_doubtful, pattern_names, work_names
 from core.learning.outcomes import is_report
 from core.records.decisions import Decision, ProposedDecision
-from core.records.event_log import EventView
+from core.records.events import EventView
 from core.records.findings import Finding, Severity
 from core.records.team import TeamEvidence
 from core.sources.events import decode_event
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.files.file_reader import Problem
     from core.index.records import Reader
-    from core.records.event_log import Log
-    from core.records.events import Event
+    from core.records.events import Event, Log
     from core.sources.ledger import DecisionLog
 
 _NAMES: Final = (
@@ -238,7 +237,7 @@ class _Lines:
 
 
 class StoredLog:
-    """The event log of one view of the index; see `core.records.event_log.Log`.
+    """The event log of one view of the index; see `core.records.events.Log`.
 
     Reading raises DamagedError if the file is not the one that was indexed.
     """

@@ -39,7 +39,7 @@ from core.learning.evidence_records import (
 from core.learning.outcomes import is_report
 from core.learning.scoreboard import Scoreboard, are_sums_valid, assess_changed, find_used_scripts
 from core.learning.scores import Columns, UseTimes
-from core.records.event_log import EventView
+from core.records.events import EventView
 from core.records.snapshot import Snapshot
 
 if TYPE_CHECKING:

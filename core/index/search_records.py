@@ -35,7 +35,7 @@ from core.index.search_words import (
     SearchWords,
 )
 from core.records.episodes import Attempt, Task, TaskStatus
-from core.records.event_log import EventView
+from core.records.events import EventView
 from core.records.loops import Outcome
 from core.records.times import parse_time
 from core.sources import episodes as sources

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.index.logs import LogContent, Logs
     from core.records.decisions import Decision
-    from core.records.event_log import EventView
+    from core.records.events import EventView
     from core.trust.origins import Origins
 
 CURATION_DECODER: Final[Decoder[CurationState]] = Decoder(CurationState)

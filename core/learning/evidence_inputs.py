@@ -64,8 +64,7 @@ from core.learning.outcomes import (
     report_signals,
     score_outcome,
 )
-from core.records.event_log import EventChanges, find_event_changes
-from core.records.events import ASSIGNED, VERDICT, Event, Observation
+from core.records.events import ASSIGNED, VERDICT, Event, EventChanges, Observation, find_event_changes
 from core.records.loops import InjectedUse, Loop, Outcome
 from core.records.patterns import Pattern, PatternType, RecordedCounts
 

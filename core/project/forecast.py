@@ -44,7 +44,7 @@ from core.questions.context_recipients import (
     same_texts,
 )
 from core.records.decisions import Decision
-from core.records.event_log import EventView
+from core.records.events import EventView
 from core.records.extractions import ALL_TYPES, Extraction
 from core.records.snapshot import Delta, Snapshot
 from core.retrieval.rendering import count_tokens, render_context

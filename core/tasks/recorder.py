@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from core.base.errors import BadInput, Refused
 from core.base.paths import is_safe_id
-from core.base.shell_commands import parse_check
+from core.base.shell_commands import find_error, parse_check, parse_results
 from core.base.text import one_line, visible_line
 from core.base.validation import find_matching_ids, require_one
 from core.files.file_access import open_regular
 from core.files.file_reader import decode_json
 from core.records.debug_sessions import ENDS, IN_PROGRESS, RESOLVED, ROOT_CAUSES, Execution, Failure, Results
 from core.records.times import iso
-from core.sources.adapters.command_output import find_error, parse_results
 from core.sources.debug_sessions import find_record, join_sessions, read_results, read_sessions
 from core.sources.normalize import Fields
 from core.tasks.archive import read_debug_files, read_session_file

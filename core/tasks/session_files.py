@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, Refused, Unwritable
 from core.base.masking import mask_secrets
 from core.base.paths import safe_component
-from core.base.shell_commands import is_read_only, is_recorded_run
+from core.base.shell_commands import is_read_only, is_recorded_run, parse_results
 from core.base.text import one_line, replace_surrogates, visible_line
 from core.files.atomic_write import rewrite, take_theirs
 from core.files.file_access import check_writable, file_lock
@@ -43,7 +43,6 @@ from core.records.debug_sessions import (
 )
 from core.records.loops import Outcome
 from core.records.times import iso
-from core.sources.adapters.command_output import parse_results
 from core.sources.debug_sessions import MAX_TEXT, find_record
 from core.sources.keys import RecordText
 from core.tasks.changes import build_diff

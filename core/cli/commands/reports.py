@@ -46,8 +46,7 @@ from core.learning.outcomes import (
     effective_weight,
     should_deprecate_criterion,
 )
-from core.records.event_log import EventView
-from core.records.events import ErrorType, Event, Signals, event_id
+from core.records.events import ErrorType, Event, EventView, Signals, event_id
 from core.records.snapshot import Delta
 from core.trust.projects import require_trust
 

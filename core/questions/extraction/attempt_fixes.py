@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct
 
 from core.base.regexes import lazy_regex
-from core.base.shell_commands import command_result, is_read_only
+from core.base.shell_commands import command_result, is_read_only, parse_results
 from core.base.text import one_line, safe_matcher
 from core.questions.extraction.changes import (
     Weakening,
@@ -30,7 +30,6 @@ from core.questions.extraction.triggers import describe_failure, is_comparison
 from core.records.debug_sessions import Failure
 from core.records.episodes import Action
 from core.retrieval.relevance import list_places
-from core.sources.adapters.command_output import parse_results
 from core.tasks.changes import (
     Hunk,
     build_diff,

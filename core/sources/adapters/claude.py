@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.records.loops import (
     END_OF_TURN,
@@ -35,7 +36,6 @@ from core.sources.adapters.claude_transcript import MAX_TASK, STOP_BLOCK_CAP, Se
 from core.sources.adapters.join import INTERACTIVE
 from core.sources.adapters.runner_files import Folded
 from core.sources.adapters.sessions import FRESH, BareLoops, SessionAdapter
-from core.sources.adapters.values import clip
 from core.sources.liveness import ALWAYS, MAX_PID
 
 if TYPE_CHECKING:

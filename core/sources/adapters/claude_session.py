@@ -13,12 +13,12 @@ from zlib import adler32, crc32
 import msgspec
 from msgspec import Raw, Struct, field
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
+from core.base.shell_commands import find_error, parse_results
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import Iteration, Outcome
 from core.records.times import parse_time
-from core.sources.adapters.command_output import find_error, parse_results
-from core.sources.adapters.values import clip
 
 MAX_COUNT: Final = 1 << 53
 ASKING: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})  # tools that a person answers

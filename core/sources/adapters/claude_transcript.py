@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.sources.adapters.claude_session import (
     DECODER,
@@ -29,7 +30,6 @@ from core.sources.adapters.claude_session import (
     read_json,
     read_text,
 )
-from core.sources.adapters.values import clip
 
 if TYPE_CHECKING:
     from msgspec import Raw

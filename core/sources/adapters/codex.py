@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_test_run
 from core.base.steps import group_pairs
@@ -36,7 +37,7 @@ from core.sources.adapters.sessions import (
     can_change_files,
     join_sessions,
 )
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
+from core.sources.adapters.values import MAX_LABEL, MAX_TEXT
 from core.sources.liveness import State
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.masking import clip
 from core.base.text import plural
 from core.files.file_reader import decode
 from core.records.loops import Outcome
@@ -19,7 +20,7 @@ from core.records.times import parse_time
 from core.sources.adapters.agent_files import project_slug
 from core.sources.adapters.lessons import Line, bullets, join_bullets, lesson_kind, make_lesson, read_markdown
 from core.sources.adapters.runner_files import read_table
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut, split_front_matter
+from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, split_front_matter
 
 if TYPE_CHECKING:
     from core.sources.adapters.runner_files import RunnerFiles

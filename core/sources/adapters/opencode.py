@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.records.loops import Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage
 from core.records.times import iso, parse_time
@@ -26,7 +27,7 @@ from core.sources.adapters.sessions import (
     Turn,
     note_command,
 )
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip, cut
+from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut
 from core.sources.liveness import State
 
 if TYPE_CHECKING:

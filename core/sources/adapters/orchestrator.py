@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.records.reflections import Lesson, LessonKind
@@ -19,7 +20,7 @@ from core.records.times import newest, parse_time
 from core.sources.adapters.contract import Delivery
 from core.sources.adapters.lessons import make_lesson
 from core.sources.adapters.runs import RunnerAdapter, State
-from core.sources.adapters.values import MAX_LABEL, clip, cut, distinct, fields_of
+from core.sources.adapters.values import MAX_LABEL, cut, distinct, fields_of
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:

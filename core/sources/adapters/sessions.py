@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.shell_commands import is_read_only, is_test_run, parse_check
+from core.base.masking import clip
+from core.base.shell_commands import find_error, is_read_only, is_test_run, parse_check, parse_results
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.loops import (
     END_OF_TURN,
@@ -31,10 +32,9 @@ from core.records.loops import (
 )
 from core.records.times import minute_of, parse_time
 from core.sources.adapters.beads import closed_issues
-from core.sources.adapters.command_output import find_error, parse_results
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.join import HEADLESS
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, clip
+from core.sources.adapters.values import MAX_LABEL, MAX_TEXT
 from core.sources.liveness import State, check_liveness
 
 if TYPE_CHECKING:

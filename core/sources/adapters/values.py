@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from core.base.masking import mask_secrets
+from core.base.masking import clip
 from core.files.file_reader import decode_json, open_file
 from core.records.times import parse_time
 from core.sources.normalize import Fields
@@ -18,7 +18,6 @@ MAX_TEXT: Final = 4000  # characters of a task, condition or lesson
 MAX_LABEL: Final = 200  # characters of a reason or title
 MAX_PLANS: Final = 200  # of one folder
 HEAD_BYTES: Final = 4096
-_MARGIN: Final = 512  # characters after a cut in which a secret ends
 _TIME_LENGTH: Final = len("2026-11-20 09:40:00")
 
 
@@ -36,11 +35,6 @@ def cut(text: Any, limit: int = MAX_TEXT) -> str:
         return ""
     text = text.strip()
     return text if len(text) <= limit else f"{clip(text, limit - 1)}…"
-
-
-def clip(text: str, limit: int) -> str:
-    """Return the first characters of a text; a secret that would be divided, and so not recognised later, is masked."""
-    return text if len(text) <= limit else mask_secrets(text[: limit + _MARGIN])[:limit]
 
 
 def local_time(text: str) -> datetime | None:

@@ -27,8 +27,7 @@ from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.evidence_records import EventIndex, work_names
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CLIENT
-from core.records.event_log import EventView
-from core.records.events import ErrorNote, ErrorType, Event
+from core.records.events import ErrorNote, ErrorType, Event, EventView
 from core.records.snapshot import Snapshot
 from core.sources.events import read_events
 from core.trust.origins import Origins

@@ -20,8 +20,7 @@ from core.learning.scoreboard import Assessment, Scoreboard
 from core.learning.threshold_replay import what_if
 from core.records.decisions import CurationState, InversionVerdict, UnreviewedText
 from core.records.episodes import Attempt, Task
-from core.records.event_log import EventView, GrowingLog
-from core.records.events import Event, Observation
+from core.records.events import Event, EventView, GrowingLog, Observation
 from core.records.loops import Loop
 from core.records.patterns import Maturity, Pattern, PatternType, RecordedCounts
 from core.records.snapshot import Delta, Snapshot

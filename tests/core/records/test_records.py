@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from core.records.anchors import MAX_ANCHORS, Anchor, list_anchors, parse_anchor, rename_in_text
 from core.records.decisions import SYNC, Author, Decision, Verb, author_of, is_same_user, sign, sign_unattended
-from core.records.event_log import EventView, GrowingLog, find_event_changes
-from core.records.events import ErrorNote, ErrorType, Event
+from core.records.events import ErrorNote, ErrorType, Event, EventView, GrowingLog, find_event_changes
 from core.records.loops import Iteration, Loop, LoopStatus, Outcome, Progress, needs_person, waits_for
 from tests.factories import CURATION_NOW, NOW, days_ago, make_event
 

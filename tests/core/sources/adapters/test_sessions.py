@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from core.base.shell_commands import MAX_ERROR, find_error, parse_results
 from core.records.debug_sessions import Failure, Results
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Usage
-from core.sources.adapters.command_output import MAX_ERROR, find_error, parse_results
 from core.sources.adapters.sessions import BareLoops, Turn, join_sessions, make_iteration, note_command
 
 CHECK = "pytest -q"
