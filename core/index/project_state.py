@@ -81,7 +81,7 @@ class ProjectState:
     @classmethod
     def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
         """Return the state of a view of the index, whose scores, texts and questions are made when they are used."""
-        from core.index.scores import find_inputs
+        from core.index.evidence import find_inputs
 
         state = cls.__new__(cls)
         values = {"snapshot": snapshot, "settings": settings, "now": now, "offers": {}, "earlier_count": 0}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from core.agents.hooks.deadline import start_sweep
 from core.agents.hooks.sessions import Given
 from core.index.contexts import prepare_delivery
+from core.index.evidence import find_inputs
 from core.index.experiment import make_assignments
 from core.index.project_state import ledger_error
-from core.index.scores import find_inputs
 from core.project.kept_project import open_quick_state
 from core.records.events import INJECTED_REFLECTION
 from core.retrieval.rendering import count_tokens

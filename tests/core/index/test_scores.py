@@ -20,9 +20,10 @@ from core.base.paths import ProjectPaths
 from core.base.settings import MaturitySettings, Settings
 from core.files.file_reader import Problem
 from core.index.database import Database
+from core.index.evidence import find_events
 from core.index.logs import forget_events, open_events, update_events
 from core.index.records import COLLECTIONS, Kind, Reader, encode
-from core.index.scores import fill_scores, find_events, load_board, update_scores
+from core.index.scores import fill_scores, load_board, update_scores
 from core.index.snapshot import IndexedSnapshot, ProjectFiles
 from core.learning.evidence_records import EventIndex, work_names
 from core.learning.scoreboard import Scoreboard
