@@ -38,16 +38,12 @@ def _work_and_fail(app: RalphdeckApp) -> None:
 if __name__ == "__main__":
     where, project = sys.argv[1:]
     match where:
-        case "key":
-            RalphdeckApp.action_theme = _fail  # type: ignore[method-assign]
         case "rich":
             RalphdeckApp.action_theme = _fail_richly  # type: ignore[method-assign]
         case "drawing":
             PatternsScreen.cells = _fail  # type: ignore[method-assign]
         case "start":
             RalphdeckApp.get_theme_variable_defaults = _fail  # type: ignore[method-assign]
-        case "mount":
-            RalphdeckApp._save_session_time = _fail  # type: ignore[method-assign]
         case "worker":
             RalphdeckApp.action_theme = _work_and_fail  # type: ignore[assignment, method-assign]
         case "engine":

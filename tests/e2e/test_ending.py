@@ -33,32 +33,29 @@ def assert_given_back(terminal: Terminal) -> None:
     assert offences(bytes(terminal.raw)) == []
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_the_dashboard(sample: Path, home: Path, number: signal.Signals, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "is_running"),
+    [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGINT, 130, True)],
+)
+def test_a_signal_ends_the_dashboard(
+    sample: Path, home: Path, number: signal.Signals, code: int, is_running: bool
+) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
-        running(terminal)
+        if is_running:
+            running(terminal)
+        else:
+            terminal.until(lambda: b"\x1b[?1049h" in terminal.raw, "the alternate screen")
         os.kill(terminal.pid, number)
         assert terminal.end() == code
         assert_given_back(terminal)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_during_start_ends_the_dashboard(sample: Path, home: Path, number: signal.Signals) -> None:
+def test_ctrl_c_ends_the_dashboard_in_a_field(sample: Path, home: Path) -> None:
     with Terminal(dashboard(sample), environment(home)) as terminal:
-        terminal.until(lambda: b"\x1b[?1049h" in terminal.raw, "the alternate screen")
-        os.kill(terminal.pid, number)
-        assert terminal.end() == 128 + number
+        running(terminal)
+        terminal.press(*"/abc", "ctrl+c")
+        assert terminal.end() == 0
         assert_given_back(terminal)
-
-
-def test_ctrl_c_ends_the_dashboard_in_dialogs_and_fields(sample: Path, home: Path) -> None:
-    for keys in ("/abc", "?"):
-        with Terminal(dashboard(sample), environment(home)) as terminal:
-            running(terminal)
-            terminal.press(*keys)
-            terminal.press("ctrl+c")
-            assert terminal.end() == 0
-            assert_given_back(terminal)
 
 
 def test_a_closed_terminal_without_signal_ends_the_dashboard(sample: Path, home: Path) -> None:
@@ -110,10 +107,10 @@ def test_stop_and_continue_signals_redraw_the_screen(sample: Path, home: Path) -
         assert_given_back(terminal)
 
 
-@pytest.mark.parametrize("where", ["key", "rich", "drawing", "mount", "start", "worker"])
+@pytest.mark.parametrize("where", ["rich", "drawing", "start", "worker"])
 def test_an_internal_error_ends_the_dashboard_with_a_message(sample: Path, home: Path, where: str) -> None:
     with Terminal(python("-m", "tests.e2e.runner", where, str(sample)), environment(home)) as terminal:
-        if where in {"key", "rich", "worker"}:
+        if where in {"rich", "worker"}:
             running(terminal)
             terminal.press("T")
         elif where == "drawing":

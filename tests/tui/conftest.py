@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual._compositor import ChopsUpdate, Compositor
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 
@@ -24,6 +25,8 @@ COMPARED_TASKS = 2
 """Past tasks whose contexts forecasts compare, which takes most of the time of stories about Review."""
 IDLE_SECONDS = 0.005
 """Time almost without work after which a key has acted; Textual waits for 0.02, twice for each key."""
+
+DRAW_CHANGES = Compositor.render_partial_update
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +53,17 @@ def all_tasks(monkeypatch: pytest.MonkeyPatch, _few_tasks: None) -> None:
     monkeypatch.setattr("core.questions.context_recipients.MAX_TASKS", MAX_TASKS)
 
 
+@pytest.fixture
+def drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw each change, as the product does."""
+    monkeypatch.setattr(Compositor, "render_partial_update", DRAW_CHANGES)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _fast() -> Iterator[None]:
-    """Waits for keys are short; style sheets of a theme, and files with the same content and time, are parsed once."""
+    """Waits for keys are short; style sheets of a theme, and files with the same content and time, are parsed once;
+    what changes is not drawn at once.
+    """
     parse = Stylesheet._parse_rules
     parse_file = index.parse
     files: dict[tuple[str, int, bytes], FileParts] = {}
@@ -77,6 +88,12 @@ def _fast() -> Iterator[None]:
             parsed[key] = parse(sheet, *source, **more)
         return parsed[key]
 
+    def update_without_drawing(compositor: Compositor) -> ChopsUpdate | None:
+        """The lines to paint, without content: a story draws the screen when it looks at it."""
+        regions = compositor._dirty_regions.copy()
+        compositor._dirty_regions.clear()
+        return ChopsUpdate([], list(compositor._regions_to_spans(regions)), []) if regions else None
+
     async def wait_for_idle(_: float) -> None:
         for _step in range(200):
             start = time.process_time()
@@ -87,6 +104,7 @@ def _fast() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in ("textual.app", "textual.pilot"):  # both import the function by name
             patch.setattr(f"{module}.wait_for_idle", wait_for_idle)
+        patch.setattr(Compositor, "render_partial_update", update_without_drawing)
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
         patch.setattr(index, "parse", parse_file_once)
         yield

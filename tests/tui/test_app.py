@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from textual.widgets import Input
 
 from core.base.errors import DamagedError, Unwritable
 from core.base.paths import ProjectPaths
-from core.base.settings import Settings
+from core.base.settings import ExtractionSettings, Settings
 from core.cli.demo.sample import copy_sample
 from core.decisions.case import Decided
 from core.decisions.commands import Deprecate, Note, Promote, Reset
@@ -30,9 +31,11 @@ from core.index.scores import find_board
 from core.learning.scoreboard import Scoreboard
 from core.project.kept_project import KeptProject
 from core.project.project import Project
+from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.show.work import task_key
+from tests.core.project.test_watch_loop import ERROR
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.app import RalphdeckApp, run
@@ -91,36 +94,16 @@ async def test_a_project_that_cannot_be_opened_ends_the_dashboard(sample: Path, 
     assert app.opening_error is error
 
 
-async def test_the_progress_of_the_load_is_shown(sample: Path, home: Path) -> None:
-    app = make_app(sample, home)
-    go_on = threading.Event()
-    project = app.open_project()
-    load = project.load
-
-    def watched(
-        progress: Callable[[int, int], None] | None = None, publish: Callable[[ProjectState], None] | None = None
-    ) -> ProjectState:
-        assert progress is not None
-        progress(300, 900)
-        go_on.wait(10)
-        return load(progress, publish)
-
-    project.load = watched  # type: ignore[method-assign]
-    async with app.run_test(size=(120, 40)) as pilot:
-        user = User(app, pilot)
-        await user.sees("acme-api", "opening: 300 of 900 files")
-        go_on.set()
-        await user.sees("4 sessions running", "live")
-        assert "opening" not in user.text()
-
-
-async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Path, home: Path) -> None:
+async def test_the_load_shows_its_progress_and_no_screen_calls_the_project_empty_before(
+    sample: Path, home: Path
+) -> None:
     app = make_app(sample, home)
     go_on = threading.Event()
     project = app.open_project()
     load = project.load
 
     def late(*arguments: Any) -> ProjectState:
+        arguments[0](300, 900)
         go_on.wait(10)
         return load(*arguments)
 
@@ -128,6 +111,7 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
     async with app.run_test(size=(120, 40)) as pilot:
         user = User(app, pilot)
         await user.until(lambda: app.is_open, "the project to be open")
+        await user.sees("acme-api", "opening: 300 of 900 files")
         await user.press("2")
         await user.sees("Still opening.", "Questions appear when all files are read.")
         assert "Nothing to review" not in user.text()
@@ -141,7 +125,8 @@ async def test_screens_do_not_call_a_project_empty_before_it_is_read(sample: Pat
         app.clear_notifications()
         await user.until(lambda: "Still opening" not in user.text(), "the figures")
         await user.press("2")
-        await user.sees("a yes")
+        await user.sees("a yes", "4 sessions running", "live")
+        assert "opening" not in user.text()
 
 
 async def test_records_read_first_are_shown_before_the_rest(sample: Path, home: Path) -> None:
@@ -309,7 +294,6 @@ async def test_quitting_during_the_load_does_not_wait(sample: Path, home: Path) 
     assert app.return_code == 0
 
 
-@pytest.mark.slow
 async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
@@ -332,7 +316,6 @@ async def test_an_empty_project_explains_what_to_do_and_fills_when_files_appear(
         await user.sees("● running", "live")
 
 
-@pytest.mark.slow
 async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         shutil.move(sample / ".aiwg", sample / "away")
@@ -345,7 +328,6 @@ async def test_a_removed_project_folder_can_return(sample: Path, home: Path) -> 
 # Frame, help, palette, keys
 
 
-@pytest.mark.slow
 async def test_the_top_bar_counts_each_snapshot_once(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[int] = []
 
@@ -377,7 +359,6 @@ async def test_everything_works_with_the_mouse(sample: Path, home: Path) -> None
         assert isinstance(user.app.screen, Help)
 
 
-@pytest.mark.slow
 async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: Path, home: Path) -> None:
     (home / "keymap.toml").write_text('copy = "f8"\n')
     async with open_dashboard(sample, home, size=(140, 130)) as user:
@@ -396,7 +377,6 @@ async def test_the_help_lists_every_action_of_each_place_with_its_keys(sample: P
             assert user.place.place == place
 
 
-@pytest.mark.slow
 async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
 
@@ -414,21 +394,9 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
         await find(ESTABLISHED)
         await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
         await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
-        key = next(iter(user.app.view.snapshot.loops))
-        await find(key)
-        await user.until(lambda: user.app.screen.id == "loops", "Loops in front")
-        await user.until(lambda: user.table.cursor_key == key, "the loop under the cursor")
         await find("task-001")
         await user.until(lambda: user.app.screen.id == "loops", "Memory in front")
         await user.until(lambda: user.table.cursor_key == task_key("task-001"), "the task under the cursor")
-        reflection = next(iter(user.app.view.snapshot.reflections.values()))
-        await find(reflection.text[:60])
-        await user.until(lambda: user.app.screen.id == "reflections", "Reflections in front")
-        await user.until(lambda: user.table.cursor_key == reflection.id, "the reflection under the cursor")
-        decision = user.app.view.snapshot.decisions[0]
-        await find(decision.id)
-        await user.until(lambda: user.app.screen.id == "log", "Log in front")
-        await user.until(lambda: user.table.cursor_key == decision.id, "the decision under the cursor")
         await find("view: never used")
         await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
         await user.sees("uses:0 -is:quarantined")
@@ -449,7 +417,6 @@ async def test_keys_of_the_keymap_work_and_are_shown_and_wrong_lines_are_reporte
         assert len([toast for toast in user.toasts() if "promoted" in toast]) == 1, "own decisions are reported once"
 
 
-@pytest.mark.slow
 async def test_control_c_copies_a_selection_and_quits_also_from_a_dialog(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("g", "k", "pageup")
@@ -469,7 +436,6 @@ async def test_control_c_copies_a_selection_and_quits_also_from_a_dialog(sample:
         await user.until(lambda: user.app._exit, "the end")
 
 
-@pytest.mark.slow
 async def test_undo_after_a_decision_undoes_that_one(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         user.place.go_to(ESTABLISHED)
@@ -488,25 +454,26 @@ async def test_undo_after_a_decision_undoes_that_one(sample: Path, home: Path) -
         assert isinstance(user.app.screen, Confirm), "the third u would take back what another decided, and asks"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
-async def test_every_action_can_be_run_on_every_screen(
-    sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+async def test_every_action_can_be_run(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EDITOR", raising=False)
     monkeypatch.delenv("VISUAL", raising=False)
+    done: set[tuple[str, object]] = {("quit", RalphdeckApp.action_quit), ("theme", RalphdeckApp.action_theme)}
     async with open_dashboard(sample, home) as user:
-        for action in actions_of(place):
-            if action.id in {"quit", "theme"} or (action.id.startswith("go_") and place != "loops"):
-                continue  # going to a place is the same from all of them
-            if user.app.screen.id != place:
-                user.app.go(place)
+        for place in PLACES:
+            for action in actions_of(place):
+                if user.app.screen.id != place:
+                    user.app.go(place)
+                    await user.pilot.pause()
+                name = f"action_{action.command.partition('.')[2] or action.id}".partition("(")[0]
+                code = getattr(type(user.place), name, None) or getattr(RalphdeckApp, name, None)
+                if (action.id, code) in done:
+                    continue  # it is the same on an earlier screen
+                done.add((action.id, code))
+                await user.place.run_id(action.id)
                 await user.pilot.pause()
-            await user.place.run_id(action.id)
-            await user.pilot.pause()
-            while len(user.app.screen_stack) > 1:
-                user.app.pop_screen()
-                await user.pilot.pause()
+                while len(user.app.screen_stack) > 1:
+                    user.app.pop_screen()
+                    await user.pilot.pause()
         await user.settled()
         assert user.app._exception is None
 
@@ -514,7 +481,6 @@ async def test_every_action_can_be_run_on_every_screen(
 # What is kept, and what happens elsewhere
 
 
-@pytest.mark.slow
 async def test_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.go("patterns")
@@ -533,17 +499,15 @@ async def test_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> No
         await again.until(lambda: 0 < len(again.table.keys) < 40, "the filter of the last run")
 
 
-@pytest.mark.slow
-async def test_every_screen_is_drawn_in_every_theme(sample: Path, home: Path) -> None:
+async def test_every_screen_is_drawn_in_a_theme_and_a_screen_in_every_theme(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), theme="light") as user:
-        for theme in user.app.themes:
+        for place, theme in zip(PLACES, cycle(user.app.themes), strict=False):
             user.app.use_theme(theme)
             assert user.app.theme == theme
-            for place in PLACES:
-                user.app.go(place)
-                await user.settled()
-                assert user.place.place == place
-                assert PLACES[place][1] in user.text().splitlines()[0]
+            user.app.go(place)
+            await user.settled()
+            assert user.place.place == place
+            assert PLACES[place][1] in user.text().splitlines()[0]
 
 
 async def test_decisions_of_others_are_reported_and_conflicts_are_refused(sample: Path, home: Path) -> None:
@@ -562,7 +526,6 @@ async def test_decisions_of_others_are_reported_and_conflicts_are_refused(sample
         assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
 
 
-@pytest.mark.slow
 async def test_no_key_decides_in_a_read_only_project(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_dashboard(sample, home) as user:
         monkeypatch.setattr(user.app.project, "is_readonly", True)
@@ -635,7 +598,6 @@ async def test_notices_are_in_the_footer_on_every_screen_and_listed_with_the_fin
         assert "from Textual" in user.key_line()
 
 
-@pytest.mark.slow
 async def test_a_new_theme_is_on_all_rows_also_of_lists_that_were_not_in_front(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="loops") as user:
         await user.settled()
@@ -651,7 +613,6 @@ async def test_a_new_theme_is_on_all_rows_also_of_lists_that_were_not_in_front(s
             await user.go("patterns")
 
 
-@pytest.mark.slow
 async def test_undo_works_after_a_failed_decision(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_args: object, **_options: object) -> Decided:
         raise ValueError("a bug")
@@ -666,3 +627,57 @@ async def test_undo_works_after_a_failed_decision(sample: Path, home: Path, monk
         await user.press("u")
         await user.settled()
         assert [one.verb.value for one in user.app.view.snapshot.decisions[-2:]] == ["promote", "undo"]
+
+
+# Unattended extraction
+
+OFF = Settings(extraction=ExtractionSettings(auto_extract_on_completion=False))
+
+
+def end_a_loop(user: User, sample: Path) -> str:
+    """Let a running loop complete, with an error that it fixed."""
+    loops = user.app.view.snapshot.loops
+    key = next(
+        key for key, loop in loops.items() if loop.status.active and (sample / loop.files[0]).name == "state.json"
+    )
+    file = sample / loops[key].files[0]
+    state = json.loads(file.read_text())
+    state["status"] = "completed"
+    state["iterations"] = [
+        {"number": 1, "action": "Ran the tests", "result": f"3 failing: {ERROR}"},
+        {
+            "number": 2,
+            "action": "Added a null check before the e-mail is read",
+            "result": "12 passing",
+            "verified": True,
+        },
+    ]
+    file.write_text(json.dumps(state))
+    return key
+
+
+def extracted(user: User) -> list[str]:
+    return [d.subject for d in user.app.view.snapshot.decisions if d.verb is Verb.EXTRACT]
+
+
+async def test_the_dashboard_extracts_from_a_loop_that_ends(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, extracts=True) as user:
+        before = extracted(user)
+        key = end_a_loop(user, sample)
+        await user.until(lambda: extracted(user) == [*before, key], "the extraction")
+        await user.until(lambda: any("see Review" in toast for toast in user.toasts()), "the toast")
+        decision = user.app.view.snapshot.decisions[-1]
+        asked = {item.subject for item in user.app.view.queue}
+        assert set(decision.after["hashes"]) <= asked, "what is new waits for a person"
+        assert user.app.view.board.inputs.loop_patterns(key).extracted
+
+
+async def test_the_dashboard_does_not_extract_if_the_setting_or_readonly_forbids_it(sample: Path, home: Path) -> None:
+    for settings, readonly in ((None, True), (OFF, False)):
+        async with open_dashboard(sample, home, extracts=True, settings=settings, readonly=readonly) as user:
+            before = extracted(user)
+            key = end_a_loop(user, sample)
+            await user.until(lambda: user.app.view.loop(key).status.ended, "the end of the loop")  # noqa: B023
+            await user.settled()
+            assert user.app.engine._extraction is None
+            assert extracted(user) == before

@@ -40,24 +40,16 @@ OVERLAYS = {
 """Keys from Loops to everything that lies over a place, one after the other: marks and filters stay."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_every_screen_is_pure_ascii_with_ascii_glyphs(sample: Path, home: Path, size: tuple[int, int]) -> None:
-    async with open_dashboard(sample, home, size=size, glyphs="ascii") as user:
+async def test_every_screen_and_dialog_is_pure_ascii_with_ascii_glyphs(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home, size=(200, 50), glyphs="ascii") as user:
         for place in list(PLACES)[1:]:
             await user.go(place)
             assert not odd_lines(user.text()), place
         await user.go("loops")
-        assert not odd_lines(user.text())
         await user.press("A")
         assert odd_lines(user.text()), "the drawn marks are back on the whole screen at once"
         await user.press("A")
         assert not odd_lines(user.text())
-
-
-@pytest.mark.slow
-async def test_every_dialog_is_pure_ascii_with_ascii_glyphs(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, glyphs="ascii") as user:
         seen = {user.text()}
         for name, keys in OVERLAYS.items():
             await user.press(*keys)
@@ -108,6 +100,7 @@ async def change(user: User, path: Path, **fields: Any) -> None:
     await user.settled()
 
 
+@pytest.mark.usefixtures("drawn_at_once")
 async def test_an_idle_dashboard_paints_nothing(sample: Path, home: Path) -> None:
     begin = NOW + timedelta(days=30)
     async with open_dashboard(sample, home, now=begin) as user:
@@ -122,13 +115,14 @@ async def test_an_idle_dashboard_paints_nothing(sample: Path, home: Path) -> Non
 
         for number, place in enumerate(PLACES):
             await user.go(place)
-            first = number * 3 * SLOW_TICKS
+            first = number * 2 * SLOW_TICKS
             await idle([first])
             with painted_lines() as lines:
-                await idle(range(first + 1, first + 3 * SLOW_TICKS))
+                await idle(range(first + 1, first + SLOW_TICKS + 2))
             assert not lines, place
 
 
+@pytest.mark.usefixtures("drawn_at_once")
 async def test_a_changed_loop_paints_its_line_and_no_other(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         key = next(key for key in user.table.keys[1:] if (sample / f".aiwg/ralph/loops/{key}/state.json").exists())
@@ -138,7 +132,7 @@ async def test_a_changed_loop_paints_its_line_and_no_other(sample: Path, home: P
         assert lines == {user.table.region.y + 1 + user.table.keys.index(key)}
 
 
-@pytest.mark.parametrize("sort", [("newest", True), ("sign", True), ("sign", False), ("status", True), ("task", False)])
+@pytest.mark.parametrize("sort", [("newest", True), ("sign", False), ("task", False)])
 async def test_a_changed_loop_is_moved_without_sorting_all(
     sample: Path, home: Path, sort: tuple[str, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +164,7 @@ async def test_a_changed_loop_is_moved_without_sorting_all(
         assert after == list(place.select(view, place._query, place._sort))
 
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 def _live_objects() -> Counter[str]:
@@ -189,7 +183,6 @@ def _live_objects() -> Counter[str]:
     return Counter(name for name in names if name.partition(".")[0] in packages and not name.startswith(cached))
 
 
-@pytest.mark.slow
 async def test_opening_all_screens_many_times_leaves_no_objects(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
 

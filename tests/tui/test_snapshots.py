@@ -109,13 +109,11 @@ async def pictures(
         return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 async def test_place(accept: Accept, sample: Path, home: Path, place: str) -> None:
     accept(await pictures(sample, home, place, *SIZES))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "theme"),
     [
@@ -130,7 +128,6 @@ async def test_theme(accept: Accept, sample: Path, home: Path, place: str, theme
     accept(await pictures(sample, home, place, (120, 40), theme=theme))
 
 
-@pytest.mark.slow
 async def test_first_start(accept: Accept, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository without `.aiwg` in which an agent has left sessions."""
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
@@ -140,7 +137,6 @@ async def test_first_start(accept: Accept, tmp_path: Path, home: Path, monkeypat
     accept(await pictures(project, home, "now", *SIZES[:2], question=OFFER))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "setup",
     [
@@ -165,12 +161,10 @@ async def test_empty_now(
     accept(await pictures(project, home, "now", *SIZES[:2]))
 
 
-@pytest.mark.slow
 async def test_what_if(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "patterns", *SIZES, keys=WHAT_IF))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "theme"),
     [
@@ -183,7 +177,6 @@ async def test_replay(accept: Accept, sample: Path, home: Path, size: tuple[int,
     accept(await pictures(sample, home, "loops", size, theme=theme, keys=ATTEMPT))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "theme", "keys"),
     [
@@ -199,7 +192,6 @@ async def test_work_below_a_loop(
     accept(await pictures(sample, home, "loops", size, theme=theme, keys=keys))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((120, 40), "light")], ids=["80x24", "120x40-light"])
 async def test_turned_knobs(accept: Accept, sample: Path, home: Path, size: tuple[int, int], theme: str) -> None:
     accept(
@@ -214,7 +206,6 @@ async def test_upstream_loops(accept: Accept, tmp_path: Path, home: Path) -> Non
     accept(await pictures(tree, home, "loops", (120, 40)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("question", [INVERSION, DUPLICATE])
 async def test_question(accept: Accept, sample: Path, home: Path, question: str) -> None:
     if question == DUPLICATE:
@@ -222,27 +213,22 @@ async def test_question(accept: Accept, sample: Path, home: Path, question: str)
     accept(await pictures(sample, home, "review", *SIZES, question=question))
 
 
-@pytest.mark.slow
 async def test_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "review", (120, 40), question=OFFER))
 
 
-@pytest.mark.slow
 async def test_row(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "review", (120, 40), (80, 24), question=FURTHER))
 
 
-@pytest.mark.slow
 async def test_changed_text(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "review", (120, 40), theme="light", question=STALE_PIN))
 
 
-@pytest.mark.slow
 async def test_past(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "log", *SIZES, keys="H"))
 
 
-@pytest.mark.slow
 async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
     project = make_app(sample, home).open_project()
     with project.curator.signing("dana"):  # Review does not ask a reviewer about their own decision
@@ -250,12 +236,10 @@ async def test_quarantine(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "review", (120, 40), question=QUARANTINE))
 
 
-@pytest.mark.slow
 async def test_loops_that_offer(accept: Accept, sample: Path, home: Path) -> None:
     accept(await pictures(sample, home, "loops", (80, 24), keys=" ".join("j" * 10), question=OFFER))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "keys", "question"), [("review", "", LESSON), ("reflections", "v v", "")], ids=["review", "reflections"]
 )

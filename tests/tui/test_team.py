@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,14 +13,13 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from core.base.paths import ProjectPaths, project_at
+from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.decisions.case import Decided
 from core.decisions.commands import Deprecate, Dismiss, Note, Promote
 from core.index.review_items import BORDERLINE, ReviewItem
 from core.project import watch_loop
 from core.project.project import Project
-from core.project.watch_loop import Daemon
 from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team import Lease, Presence, ProjectUses, TeamStatus
@@ -220,9 +217,6 @@ def test_a_lease_shows_for_how_long() -> None:
         assert lease_text(lease, NOW) == f"open at Ada, {text}"
 
 
-pytestmark = pytest.mark.slow
-
-
 async def test_a_decision_of_another_member_is_a_conflict_on_screen(
     sample: Path, home: Path, team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -265,7 +259,6 @@ def newest(user: User) -> Decision:
     return user.app.view.snapshot.decisions[-1]
 
 
-@pytest.mark.slow
 async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter(ONE)
@@ -283,7 +276,6 @@ async def test_a_decision_made_while_a_reason_is_typed_is_not_overwritten(sample
         assert (newest(user).verb, newest(user).by) == (Verb.NOTE, "ana") and newest(user) != noted
 
 
-@pytest.mark.slow
 async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("is:injectable state:established")
@@ -299,7 +291,6 @@ async def test_a_bulk_decision_skips_a_pattern_decided_on_since_the_preview(samp
         assert any("bob decided just now" in toast for toast in user.toasts())
 
 
-@pytest.mark.slow
 async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, BORDERLINE)
@@ -316,7 +307,6 @@ async def test_an_answer_with_a_reason_is_refused_after_another_answer(sample: P
         assert newest(user) == made
 
 
-@pytest.mark.slow
 async def test_a_decision_made_while_undo_asks_is_not_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.press("u")
@@ -327,69 +317,3 @@ async def test_a_decision_made_while_undo_asks_is_not_undone(sample: Path, home:
         assert (newest(user).verb, newest(user).subject) == (Verb.UNDO, last.id)
         assert made.id not in user.app.view.snapshot.curation.undone
         assert "by imre" in user.toasts()[-1]
-
-
-def join(project: Path, team: Team, role: str) -> None:
-    save_joined(project, Joined(space="acme", source=f"url={team.url(role)}", id=uuid4(), name=f"shop of {role}"))
-
-
-@asynccontextmanager
-async def watching(project: Path, by: str) -> AsyncIterator[Daemon]:
-    """Watch a project without a screen."""
-    opened = Project(project_at(project), Settings(), by=by, clock=lambda: SAMPLE_NOW, cache=False)
-    opened.load()
-    daemon = Daemon(opened, lambda event: None)
-    thread = threading.Thread(target=daemon.run)
-    thread.start()
-    try:
-        yield daemon
-    finally:
-        daemon.stop()
-        await asyncio.to_thread(thread.join, WAIT)
-
-
-async def test_two_members_see_each_other_decide(
-    sample: Path, home: Path, team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for variable in ("CONFIG", "STATE"):
-        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / "user" / variable.lower()))
-    monkeypatch.setattr("core.project.watch_loop.Daemon.place", "dashboard")
-    other = tmp_path / "other" / "acme-api"
-    shutil.copytree(sample, other)
-    join(sample, team, "rita")
-    join(other, team, "ada")
-    async with open_dashboard(sample, home, size=(160, 40)) as user:
-        await user.until(lambda: user.app.team is not None and user.app.team.is_online, "the team")
-        assert "team acme " in top(user)
-        async with watching(other, "Ada") as ada:
-            await user.sees("team acme: Ada here")
-            await user.go("review")
-            second = desk(user).questions.items[1]
-            assert ada.team is not None
-            ada.team.hold(second.question_key)
-            await user.until(lambda: user.app.lease_on(second.question_key) is not None, "the lease")
-            await user.press("n")
-            assert desk(user).item != second
-
-            def promote() -> None:
-                ada.project.decide(Promote(ESTABLISHED, reason="used daily"))
-
-            ada.submit(promote)
-            await user.until(
-                lambda: any(one.by == "Ada" for one in user.app.view.snapshot.decisions), "the decision of Ada"
-            )
-            await user.go("log")
-            await user.sees("Ada", "promote")
-            await user.filter("by:ada")
-            assert len(user.table.keys) == 1
-            team.cluster.stop()
-            try:
-                await user.until(lambda: "offline since 21:00" in top(user), "offline")
-                await user.go("patterns")
-                await user.decides("c")
-                await user.press("escape")
-            finally:
-                team.cluster.start()
-            await user.sees("team acme: Ada here")
-            await user.until(lambda: ada.team is not None and ada.team.status.is_online, "Ada online")
-        await user.until(lambda: "here" not in top(user), "Ada has left")

@@ -14,6 +14,7 @@ from typing import Any
 
 from textual import events
 from textual.app import ScreenStackError
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -33,6 +34,8 @@ TREES = Path(__file__).parents[1] / "trees"
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 TIMEOUT_SECONDS = 15.0
 """Seconds until a story gives up waiting."""
+LONGEST_PAUSE = 0.1
+"""Seconds between two looks at what a story waits for; a look draws the whole screen."""
 
 
 class Ticking:
@@ -118,14 +121,18 @@ class User:
     async def press(self, *keys: str) -> None:
         """Press keys, one by one."""
         await self.pilot.press(*keys)
-        await self.until(lambda: self.app.key_queue.is_empty, f"{keys} to have acted")
-        await self.pilot.pause()
+        await self._acted(f"{keys}")
 
     async def type(self, text: str) -> None:
-        """Type text."""
-        names = {" ": "space", ":": "colon", "-": "minus", ">": "greater_than_sign", "<": "less_than_sign",
-                 ".": "full_stop", "/": "slash", "?": "question_mark"}  # fmt: skip
-        await self.press(*(names.get(char, char) for char in text))
+        """Type text faster than it is drawn."""
+        for char in text:
+            self.app.post_message(events.Key(_character_to_key(char), char))
+        await self._acted(text)
+
+    async def _acted(self, keys: str) -> None:
+        await self.pilot.pause()  # until the keys have arrived
+        await self.until(lambda: self.app.key_queue.is_empty, f"{keys} to have acted")
+        await self.pilot.pause()
 
     async def go(self, place: str) -> None:
         """Go to a place by its number if it is not in front, and wait until it is drawn."""
@@ -168,7 +175,7 @@ class User:
 
     async def until(self, condition: Callable[[], bool], what: str = "") -> None:
         """Wait for something to become true."""
-        start = monotonic()
+        start, pause = monotonic(), 0.01
         while True:
             with suppress(ScreenStackError):  # while the app replaces its first screen
                 if condition():
@@ -176,7 +183,8 @@ class User:
                 await self.pilot.pause()
             if monotonic() - start > TIMEOUT_SECONDS:
                 raise AssertionError(f"timed out waiting for {what or condition}:\n{self.text()}")
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE)
 
     async def sees(self, *texts: str) -> None:
         """Wait until all texts are on the screen."""
@@ -243,6 +251,8 @@ async def open_dashboard(
         await user.until(lambda: app.progress is None, "the first load")
         await (user.searched() if searches else user.settled())
         yield user
+        with suppress(ScreenStackError):  # the app has ended
+            user.text()  # draws the last state, too
 
 
 def copy_tree(name: str, target: Path) -> Path:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from tests.core.cli.conftest import Call
 
 
@@ -12,7 +10,6 @@ def test_check_plays_and_reports(call: Call) -> None:
     assert result.document["loops"] >= 12 and result.document["changed_loops"] > 0
 
 
-@pytest.mark.slow
 def test_a_check_result_is_described_in_words(call: Call) -> None:
     result = call("demo", "--check", "--seconds", "1")
     assert result.code == 0

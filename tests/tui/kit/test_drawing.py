@@ -137,7 +137,6 @@ async def test_notices_take_at_most_half_of_the_line_or_what_keys_leave_warnings
         await until(pilot, lambda: lines_of(line)[0].startswith(" a yes "))
 
 
-@pytest.mark.slow
 async def test_a_hidden_item_cannot_be_clicked() -> None:
     line = ItemLine()
     line.show(items("first", "second", "third"))

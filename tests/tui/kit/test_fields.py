@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from textual import events
 from textual.app import App
 from textual.binding import Binding
@@ -80,7 +79,6 @@ async def test_typing_replaces_the_value_and_is_posted() -> None:
         assert field.text == host.heard[-1].text == ""
 
 
-@pytest.mark.slow
 async def test_a_long_text_shows_its_start_unless_it_is_edited() -> None:
     field = a_field()
     async with hosted(field) as (host, pilot):

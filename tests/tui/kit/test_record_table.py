@@ -55,6 +55,7 @@ async def test_only_the_visible_rows_of_a_huge_list_are_drawn() -> None:
         assert table.cursor_key == MANY[-1]
 
 
+@pytest.mark.usefixtures("drawn_at_once")
 async def test_only_lines_that_look_different_are_painted() -> None:
     titles = {key: key for key in "abcdef"}
     drawn: list[str] = []

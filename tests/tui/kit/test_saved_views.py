@@ -94,7 +94,6 @@ def test_the_query_language_supports_all_built_in_views() -> None:
             assert parse_query(view.filter, PATTERN_FIELDS).problems == ()
 
 
-@pytest.mark.slow
 async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.filter("state:proven type:error")
@@ -143,7 +142,6 @@ def task(user: User) -> str:
     return user.place.query_one(FilterLine).text
 
 
-@pytest.mark.slow
 async def test_esc_returns_from_context_and_a_typed_task_is_kept(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
         await user.press("slash")
@@ -181,7 +179,6 @@ async def test_esc_returns_from_context_and_a_typed_task_is_kept(sample: Path, h
         assert task(user) == typed_after
 
 
-@pytest.mark.slow
 async def test_esc_returns_from_review_and_along_several_links(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         offered = next(item.subject for item in user.app.view.queue if item.kind == OFFER)
@@ -205,7 +202,6 @@ async def test_esc_returns_from_review_and_along_several_links(sample: Path, hom
         assert front(user) == subject
 
 
-@pytest.mark.slow
 async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: Path, home: Path) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0], place="loops") as user:
@@ -224,12 +220,11 @@ async def test_a_deciding_key_typed_on_the_previous_screen_does_nothing(sample: 
         assert len(user.app.view.snapshot.decisions) == known + 1
 
 
-@pytest.mark.slow
 async def test_no_question_is_answered_right_after_going_to_review(sample: Path, home: Path) -> None:
     seconds = [100.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0]) as user:
         known = len(user.app.view.snapshot.decisions)
-        for key in "asxu":
+        for key in "ax":
             await user.go("loops")
             seconds[0] += 60.0
             await user.press("2", key)
@@ -238,7 +233,6 @@ async def test_no_question_is_answered_right_after_going_to_review(sample: Path,
             assert user.place.place == "review"
 
 
-@pytest.mark.slow
 async def test_obvious_refusals_need_no_message(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, now=NOW) as user:
         for place in ("loops", "patterns", "review"):

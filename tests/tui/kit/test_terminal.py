@@ -120,7 +120,6 @@ def test_markdown_of_a_record_escapes_its_text() -> None:
     assert "`````text\na ```` b\n## no heading\n`````" in text
 
 
-@pytest.mark.slow
 async def test_copying_selections_rows_and_details(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.press("Y")
@@ -167,7 +166,6 @@ WIDE = (
 )
 
 
-@pytest.mark.slow
 async def test_every_line_is_as_wide_as_the_screen(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "wide"
     folder = project / ".aiwg/ralph/shared/patterns"

@@ -38,7 +38,6 @@ def test_every_line_of_a_marked_paragraph_is_marked() -> None:
     assert [line.plain for line in lines] == ["+   aaa bbb", "+   ccc", "  ddd eee"]
 
 
-@pytest.mark.slow
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs", "Cn"]), max_size=200), st.integers(2, 40)
 )
@@ -119,7 +118,6 @@ async def test_scrolling_reaches_hidden_paragraphs_and_keeps_visible_ones() -> N
         assert pane.scroll_offset.y == 44
 
 
-@pytest.mark.slow
 async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[str] = set()
     real = text_pane.wrap

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from textual.content import Content
 from textual.widgets import Input
 
@@ -23,7 +22,6 @@ from tui.screens.log import LogScreen
 from tui.screens.previews import BulkDialog, draw_progress, name_patterns, preview
 
 
-@pytest.mark.slow
 async def test_the_first_visit_of_a_place_states_its_purpose_in_one_line(sample: Path, home: Path) -> None:
     first: dict[str, Any] = {SEEN_SCREENS: ""}
     async with open_dashboard(sample, home, size=(80, 24), **first) as user:
@@ -34,7 +32,6 @@ async def test_the_first_visit_of_a_place_states_its_purpose_in_one_line(sample:
             assert line.size.height == 1 and f"{purpose}." in user.text().splitlines()[1]
 
 
-@pytest.mark.slow
 async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         key = user.table.cursor_key
@@ -46,10 +43,10 @@ async def test_the_help_begins_with_the_purpose_and_is_searched_by_typing(sample
         await user.sees(
             f"On {key}", "under the cursor", "not now: It is not pinned", "now: deprecate → no longer given"
         )
-        await user.type("budg")
+        await user.paste("budg")
         await user.sees("No help contains 'budg'")
         await user.press("ctrl+u")
-        await user.type("whole markd")
+        await user.paste("whole markd")
         await user.sees("copy_whole")
         assert "Pin as proven" not in user.text()
         await user.press("escape", "escape")
@@ -75,7 +72,6 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
 
 
-@pytest.mark.slow
 async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path: Path, home: Path) -> None:
     project = tmp_path / "empty"
     project.mkdir()
@@ -170,7 +166,6 @@ def states(user: User, keys: list[str]) -> list[Maturity]:
     return [user.app.view.assessment(key).state for key in keys]
 
 
-@pytest.mark.slow
 async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 24), place="patterns") as user:
         await user.filter("is:injectable")
@@ -200,8 +195,7 @@ async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: 
         assert states(user, keys) == before
 
 
-@pytest.mark.slow
-async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) -> None:
+async def test_refusals_are_shown_before_the_decision_and_skipped(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:deprecated")
         deprecated = list(user.table.keys)
@@ -211,10 +205,6 @@ async def test_refusals_are_shown_before_the_decision(sample: Path, home: Path) 
         await user.decides("enter")
         assert set(states(user, deprecated)) == {Maturity.DEPRECATED}
 
-
-@pytest.mark.slow
-async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:candidate")
         withheld = [key for key in user.table.keys if user.app.view.assessment(key).quarantined]
         others = [key for key in user.table.keys if key not in withheld]
@@ -228,7 +218,6 @@ async def test_promoting_many_skips_and_reports_quarantined_patterns(sample: Pat
         assert all(user.app.view.assessment(key).quarantined for key in withheld)
 
 
-@pytest.mark.slow
 async def test_the_dialog_can_be_closed_while_it_runs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("state:established type:error")

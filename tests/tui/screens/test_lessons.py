@@ -33,8 +33,7 @@ def newest(user: User) -> Verb:
     return user.app.view.snapshot.decisions[-1].verb
 
 
-@pytest.mark.slow
-async def test_an_accepted_lesson_becomes_a_pattern_and_undo_asks_again(sample: Path, home: Path) -> None:
+async def test_a_lesson_is_accepted_opened_and_rejected_in_review_and_undo_asks_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         await user.searched()
         await at_question(user, LESSON)
@@ -64,12 +63,6 @@ async def test_an_accepted_lesson_becomes_a_pattern_and_undo_asks_again(sample: 
         await user.searched()
         assert OURS.id in waiting(user) and front(user) == OURS.id
 
-
-@pytest.mark.slow
-async def test_a_lesson_is_opened_from_review_and_rejected_and_not_asked_about_again(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, searches=True) as user:
-        await user.searched()
-        await at_question(user, LESSON)
         await user.press("l")
         await user.until(lambda: user.place.place == "loops", "Loops in front")
         await user.until(lambda: user.table.cursor_key == SESSION.id, "the session under the cursor")
@@ -179,7 +172,6 @@ async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_p
         assert place.empty().plain.endswith("; v shows 3 lessons")
 
 
-@pytest.mark.slow
 async def test_hostile_lessons_are_drawn_visibly(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lessons = [
         make_agent_lesson(f"{one.text[:500]} {number}", one.text[:40], file=one.text[:80], title=one.text[:80])

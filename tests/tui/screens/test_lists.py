@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from core.decisions.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.decisions import Verb, sign_unattended
 from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
@@ -35,9 +33,8 @@ async def test_an_unreadable_list_is_not_shown_as_empty(tmp_path: Path, home: Pa
         await user.sees("error-patterns.json")
 
 
-@pytest.mark.parametrize(("moved", "row"), [(0, 0), (1, 3)])
 async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was_moved(
-    sample: Path, home: Path, moved: int, row: int
+    sample: Path, home: Path
 ) -> None:
     async with open_dashboard(sample, home) as user:
         place, whole = user.place, user.app.view
@@ -45,14 +42,15 @@ async def test_the_cursor_stays_on_top_while_more_records_are_read_unless_it_was
         newest = list(user.table.keys)[:2]
         loops = {key: loop for key, loop in whole.snapshot.loops.items() if key not in newest}
         part = replace(whole, snapshot=whole.snapshot.with_changes(loops=loops, complete=False))
-        user.app.view = part
-        place.refresh_view(part, None)
-        assert place.query_one(FilterLine)._count.plain.startswith(f"{place.total(part)} read so far")
-        user.table.move(moved)
-        user.app.view = whole
-        place.refresh_view(whole, None)
-        assert user.table.cursor == row
-        assert place.query_one(FilterLine)._count.plain.startswith(f"{place.total(whole)}")
+        for moved, row in ((0, 0), (1, 3)):
+            user.app.view = part
+            place.refresh_view(part, None)
+            assert place.query_one(FilterLine)._count.plain.startswith(f"{place.total(part)} read so far")
+            user.table.move(moved)
+            user.app.view = whole
+            place.refresh_view(whole, None)
+            assert user.table.cursor == row
+            assert place.query_one(FilterLine)._count.plain.startswith(f"{place.total(whole)}")
 
 
 async def test_an_unreadable_file_is_named_above_the_records_of_the_others(sample: Path, home: Path) -> None:
@@ -135,36 +133,34 @@ async def test_fields_and_values_of_the_filter_are_completed(sample: Path, home:
 ESTABLISHED = "pat-error-unique-violation-007"
 
 
-async def test_decisions_are_newest_first_and_undone_ones_struck_out(sample: Path, home: Path) -> None:
+async def opens_pattern(user: User) -> None:
+    """Enter on the newest decision leads to its pattern; returns to the log."""
+    await user.press("g", "enter")
+    await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+    await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+    await user.go("log")
+
+
+async def test_decisions_are_newest_first_undone_ones_struck_out_and_enter_opens_the_pattern(
+    sample: Path, home: Path
+) -> None:
     async with open_dashboard(sample, home, place="log") as user:
         decisions = user.app.view.snapshot.decisions
         assert list(user.table.keys) == [d.id for d in reversed(decisions)]
         user.app.decide(Promote(ESTABLISHED))
         await user.settled()
-        assert "promote" in user.row(user.table.keys[0])
-        assert "established → proven" in user.row(user.table.keys[0])
         promoted = user.table.keys[0]
+        assert "promote" in user.row(promoted) and "established → proven" in user.row(promoted)
+        await opens_pattern(user)
         await user.decides("u")
         assert user.app.view.snapshot.decisions[-1].verb is Verb.UNDO
         assert "undo" in user.row(user.table.keys[0])
         assert "promote duplicate key" in user.row(user.table.keys[0])
         drawn = user.table.render_line(user.table.position(promoted) + 1)  # type: ignore[operator]
         assert any(segment.style and segment.style.strike and "promote" in segment.text for segment in drawn)
+        await opens_pattern(user)
         await user.decides("U")
         assert "redo" in user.row(user.table.keys[0])
-
-
-@pytest.mark.slow
-async def test_enter_opens_the_pattern_even_from_an_undo(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        user.app.decide(Promote(ESTABLISHED))
-        await user.settled()
-        for keys in ((), ("u",)):
-            await user.go("log")
-            await user.decides(*keys)
-            await user.press("g", "enter")
-            await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-            await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
 
 
 async def test_the_log_is_filtered_and_shows_what_a_decision_changed(sample: Path, home: Path) -> None:
@@ -180,7 +176,6 @@ async def test_the_log_is_filtered_and_shows_what_a_decision_changed(sample: Pat
             assert part in text
 
 
-@pytest.mark.slow
 async def test_another_persons_decision_is_undone_only_after_a_question_until_none_is_left(
     sample: Path, home: Path
 ) -> None:
@@ -207,7 +202,6 @@ LOOP = "ralph-move-the-settlement-jobs-from--18be2e49"
 OTHER_LOOP = "ralph-raise-the-coverage-of-payment--202a7594"
 
 
-@pytest.mark.slow
 async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.app.decide(Merge(ESTABLISHED, "pat-error-null-check-015"))
@@ -231,7 +225,6 @@ async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sa
         await user.until(lambda: user.table.cursor_key == LOOP, "the loop under the cursor")
 
 
-@pytest.mark.slow
 async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depends_on_it(
     sample: Path, home: Path
 ) -> None:
@@ -264,7 +257,6 @@ async def test_a_broken_hash_chain_is_reported_at_the_top(sample: Path, home: Pa
         await user.sees("ledger.jsonl line 1", "was changed after it was written")
 
 
-@pytest.mark.slow
 async def test_what_hooks_extracted_in_one_day_is_one_row_that_enter_divides(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="log") as user:
         for loop in (LOOP, OTHER_LOOP):

@@ -18,7 +18,7 @@ from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
 from tui.kit.text_pane import TextPane
 from tui.screens.dialogs import PreviewDialog
-from tui.screens.loops import TABS, LoopsScreen
+from tui.screens.loops import LoopsScreen
 from tui.screens.review import ReviewScreen
 
 
@@ -64,18 +64,6 @@ async def test_running_loops_are_first_and_the_details_are_read_on_demand(sample
             assert iteration.result.split("\n")[0][:60] in details(user)
 
 
-@pytest.mark.slow
-async def test_each_tab_of_loops_of_each_status_and_source_can_be_read(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        kinds = {(loop.status, loop.sources): key for key, loop in user.app.view.snapshot.loops.items()}
-        for key in kinds.values():
-            user.place.go_to(key)
-            for _ in TABS["loop"]:
-                await user.settled()
-                assert details(user).strip()
-                await user.press("right_square_bracket")
-
-
 async def test_changes_on_disk_are_shown_and_the_cursor_stays(sample: Path, home: Path) -> None:
     loops = sample / ".aiwg/ralph/loops"
     async with open_dashboard(sample, home) as user:
@@ -116,7 +104,6 @@ async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) ->
 OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
-@pytest.mark.slow
 async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, searches=True) as user:
         user.place.go_to(OFFERING)
@@ -133,7 +120,6 @@ async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> 
         await user.until(lambda: place.item is not None and place.item.subject == OFFERING, "the loop's question")
 
 
-@pytest.mark.slow
 async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         user.place.go_to(running(user))
@@ -203,7 +189,6 @@ def learned(user: User, key: str) -> str:
     return place.cells(key)["lessons"].plain
 
 
-@pytest.mark.slow
 async def test_injections_and_results_of_another_process_are_shown_at_once(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(160, 50)) as user:
         view = user.app.view

@@ -206,7 +206,6 @@ async def export(user: User, name: str) -> None:
     await user.settled()
 
 
-@pytest.mark.slow
 async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     project = tmp_path / "acme"

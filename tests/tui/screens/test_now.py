@@ -54,7 +54,7 @@ async def test_it_is_the_first_screen_whatever_was_open_last(sample: Path, home:
         await user.sees("Needs you", "Last 7 days", SHOWN, "To review")
 
 
-async def test_a_line_opens_its_record_and_back_returns_to_the_line(sample: Path, home: Path) -> None:
+async def test_a_line_opens_its_record_a_title_its_place_and_back_returns(sample: Path, home: Path) -> None:
     async with open_now(sample, home) as user:
         key = next(key for key in user.table.keys if key.startswith("sessions:"))
         user.table.go_to(key)
@@ -66,17 +66,7 @@ async def test_a_line_opens_its_record_and_back_returns_to_the_line(sample: Path
         assert user.table.cursor_key == key
 
 
-async def test_the_title_of_a_section_opens_its_place(sample: Path, home: Path) -> None:
-    async with open_now(sample, home) as user:
-        user.table.go_to("effect")
-        await user.press("enter")
-        await user.until(lambda: user.place.place == "metrics", "Metrics in front")
-        await user.settled()
-        await user.press("escape")
-        await user.until(lambda: user.place.place == "now", "Now in front")
-
-
-async def test_brackets_move_between_sections_and_j_skips_empty_rows(sample: Path, home: Path) -> None:
+async def test_sections_are_reached_by_brackets_copied_and_dated_after_an_absence(sample: Path, home: Path) -> None:
     async with open_now(sample, home) as user:
         await user.press("g", "right_square_bracket")
         assert user.table.cursor_key == "sessions"
@@ -96,12 +86,6 @@ async def test_a_small_terminal_shows_each_section(sample: Path, home: Path) -> 
         assert user.text().count(" more") < 2 and "4 Loops" in user.text()
 
 
-async def test_glyphs_have_an_ascii_form(sample: Path, home: Path) -> None:
-    async with open_now(sample, home, glyphs="ascii") as user:
-        await user.sees(SHOWN)
-        assert "✓" not in user.text() and "v " in user.text()
-
-
 async def test_the_page_follows_changes(sample: Path, home: Path) -> None:
     async with open_now(sample, home) as user:
         before = user.place.copy_markdown()
@@ -112,21 +96,6 @@ async def test_the_page_follows_changes(sample: Path, home: Path) -> None:
         await user.decides("a")
         await user.press("1")
         await user.until(lambda: user.place.copy_markdown() != before, "other lessons")
-
-
-async def test_a_user_who_was_away_for_long_sees_what_happened_since(sample: Path, home: Path) -> None:
-    async with open_now(sample, home) as user:
-        await user.press("j")
-        user.app._acted -= 7200  # two hours ago
-        await user.press("j")
-        await user.sees("Since 18:59")
-        assert user.app.last_visit is not None
-
-
-async def test_the_page_is_copied_as_markdown(sample: Path, home: Path) -> None:
-    async with open_now(sample, home) as user:
-        text = user.place.copy_markdown()
-        assert text.startswith("# acme") and SHOWN in text
 
 
 async def test_lessons_are_proposed_from_sessions_that_were_left_and_one_undo_removes_them(
@@ -144,11 +113,7 @@ async def test_lessons_are_proposed_from_sessions_that_were_left_and_one_undo_re
         assert {item.kind for item in user.app.view.queue} == {"extracted"}
         await user.decides("u")
         await user.until(lambda: not user.app.view.snapshot.patterns, "the lessons to be removed")
-
-
-async def test_enter_on_the_offer_proposes_the_lessons_too(shop: Path, home: Path) -> None:
-    async with open_dashboard(shop, home, place="now", searches=True) as user:
-        await user.sees("could become lessons")
+        await user.searched()
         user.table.go_to("setup:propose")
         await user.decides("enter")
         await user.until(lambda: bool(user.app.view.snapshot.patterns), "the lessons")

@@ -138,7 +138,6 @@ def test_every_row_is_one_line(opened: Project, glyphs: Glyphs) -> None:
         check(cells.values(), one_line=True)
 
 
-@pytest.mark.slow
 @BOTH
 def test_every_detail_can_be_drawn(opened: Project, forecasts: FakeForecasts, glyphs: Glyphs) -> None:
     view = opened.view

@@ -6,8 +6,6 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
-
 from core.questions.extraction.learnings import KNOWN, Cluster
 from core.records.reflections import Reflection
 from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
@@ -19,7 +17,6 @@ from tui.screens.dialogs import PreviewDialog
 from tui.screens.document import document_lines, draw_cells
 
 
-@pytest.mark.slow
 async def test_reflections_are_filtered_sorted_read_and_lead_to_their_loop(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="loops") as user:
         await user.filter("status:nothing-like-this")
@@ -66,7 +63,6 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
         await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
 
 
-@pytest.mark.slow
 async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="reflections") as user:
         await user.press("e")
@@ -124,7 +120,6 @@ async def test_learnings_without_a_pattern_are_last(tmp_path: Path, home: Path) 
         assert user.place.why_not("draft")
 
 
-@pytest.mark.slow
 async def test_grouping_is_filtered_saved_and_left_for_a_single_reflection(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="reflections") as user:
         one = user.table.keys[0]

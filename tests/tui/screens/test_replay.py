@@ -43,7 +43,6 @@ def log(sample: Path, task_id: str, number: int) -> Path:
     return sample / f".aiwg/ralph/tasks/{task_id}/attempts/{number:03d}/actions.jsonl"
 
 
-@pytest.mark.slow
 async def test_stepping_shows_actions_and_reasons(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
@@ -69,22 +68,7 @@ async def test_stepping_shows_actions_and_reasons(sample: Path, home: Path) -> N
         assert user.table.cursor_key == attempt_key(f"{ENDED}.2")
 
 
-async def test_a_change_is_shown_with_its_signs(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        player = await opened(user, ENDED, 2)
-        steps = player._steps
-        assert steps is not None
-        position, step = next((n, step) for n, step in enumerate(steps) if step.diff)
-        player._go(position)
-        await user.settled()
-        lines = user.place.query_one("#replay-text", TextPane).plain.split("\n")
-        added = next(line for line in step.diff if line.startswith("+") and not line.startswith("+++"))
-        assert added in [line.strip() for line in lines]
-        assert "old_string" not in text(user)
-
-
-@pytest.mark.slow
-async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
+async def test_keys_go_to_errors_a_click_goes_anywhere_and_changes_have_signs(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, ENDED, 2)
         errors = list(detail(user, ENDED, 2).actions.errors)
@@ -99,8 +83,21 @@ async def test_n_goes_from_error_to_error(sample: Path, home: Path) -> None:
         await user.settled()
         await user.sees("✗ failed")
 
+        line = user.place.query_one("#replay-timeline", Drawing)
+        await user.pilot.click(line, offset=(line.size.width - 1, 0))
+        assert player.position == len(detail(user, ENDED, 2).actions) - 1
 
-@pytest.mark.slow
+        steps = player._steps
+        assert steps is not None
+        position, step = next((n, step) for n, step in enumerate(steps) if step.diff)
+        player._go(position)
+        await user.settled()
+        lines = user.place.query_one("#replay-text", TextPane).plain.split("\n")
+        added = next(line for line in step.diff if line.startswith("+") and not line.startswith("+++"))
+        assert added in [line.strip() for line in lines]
+        assert "old_string" not in text(user)
+
+
 async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(screen, "pause_after", lambda step, speed: 0.001)
@@ -126,7 +123,6 @@ async def test_it_plays_to_the_end_and_stops(sample: Path, home: Path, monkeypat
         assert "▯" not in user.text()
 
 
-@pytest.mark.slow
 async def test_a_running_attempt_is_followed_only_from_its_last_action(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         player = await opened(user, RUNNING, 2)
@@ -147,15 +143,6 @@ async def test_a_running_attempt_is_followed_only_from_its_last_action(sample: P
         assert player.position == 0
 
 
-async def test_a_click_on_the_timeline_goes_there(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        player = await opened(user, ENDED, 2)
-        line = user.place.query_one("#replay-timeline", Drawing)
-        await user.pilot.click(line, offset=(line.size.width - 1, 0))
-        assert player.position == len(detail(user, ENDED, 2).actions) - 1
-
-
-@pytest.mark.slow
 async def test_quality_and_reflections_are_beside_the_task_if_there_is_space(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await opened(user, ENDED, 2)
@@ -176,7 +163,6 @@ async def test_quality_and_reflections_are_beside_the_task_if_there_is_space(sam
         assert known.reflections[0].learning[:40] in below
 
 
-@pytest.mark.slow
 async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         log(sample, ENDED, 2).write_text("")

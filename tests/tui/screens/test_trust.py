@@ -42,7 +42,7 @@ async def test_a_new_project_asks_first_and_shows_what_it_brings(elsewhere: Path
         assert find_answer(ProjectPaths(elsewhere)) is None
 
 
-async def test_trust_lets_agents_get_lessons_and_confirms_no_decision(elsewhere: Path, home: Path) -> None:
+async def test_trust_confirms_no_decision_and_each_is_confirmed_in_the_log(elsewhere: Path, home: Path) -> None:
     async with open_dashboard(elsewhere, home, place="log") as user:
         await _choose(user, "t")
         assert is_trusted(ProjectPaths(elsewhere))
@@ -50,6 +50,11 @@ async def test_trust_lets_agents_get_lessons_and_confirms_no_decision(elsewhere:
         assert user.app.view.snapshot.curation.claims
         assert not user.app.view.snapshot.curation.pins
         assert "elsewh" in user.row(user.table.keys[0])
+        claims = user.app.view.snapshot.curation.claims
+        first = user.table.cursor_key
+        await user.press("a")
+        await user.until(lambda: len(user.app.view.snapshot.curation.claims) == len(claims) - 1, "one decision")
+        assert first not in user.app.view.snapshot.curation.claims
 
 
 async def test_all_decisions_can_be_confirmed_at_once(elsewhere: Path, home: Path) -> None:
@@ -57,16 +62,6 @@ async def test_all_decisions_can_be_confirmed_at_once(elsewhere: Path, home: Pat
         await _choose(user, "c")
         assert not user.app.view.snapshot.curation.claims
         assert user.app.view.snapshot.curation.pins
-
-
-async def test_one_decision_is_confirmed_in_the_log(elsewhere: Path, home: Path) -> None:
-    async with open_dashboard(elsewhere, home, place="log") as user:
-        await _choose(user, "t")
-        claims = user.app.view.snapshot.curation.claims
-        first = user.table.cursor_key
-        await user.press("a")
-        await user.until(lambda: len(user.app.view.snapshot.curation.claims) == len(claims) - 1, "one decision")
-        assert first not in user.app.view.snapshot.curation.claims
 
 
 async def test_a_declined_project_is_not_asked_about_again(elsewhere: Path, home: Path) -> None:
