@@ -13,6 +13,7 @@ import pytest
 from textual.command import CommandList, CommandPalette
 
 from core.records.decisions import Decision, Verb
+from core.records.patterns import Pattern
 from core.sources.patterns import ArchivedPattern
 from tests.factories import make_pattern
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
@@ -20,11 +21,10 @@ from tui.palette import ARCHIVED, MAX_OF_A_KIND, PaletteIndex
 from tui.screens.replay import ReplayScreen
 
 
-def index(**texts: str) -> PaletteIndex:
-    """An index of patterns by id and title, one reflection, one decision and one archived pattern."""
-    patterns = {name.replace("_", "-"): make_pattern(name, title=text) for name, text in texts.items()}
+def view_of(patterns: dict[str, Pattern]) -> Any:
+    """A view with patterns, one reflection, one lesson, one decision and one question."""
     decision = Decision(id="d-7", at=NOW, by="ana", verb=Verb.ARCHIVE, subject="pat-gone", reason="the library is gone")
-    snapshot: Any = SimpleNamespace(
+    snapshot = SimpleNamespace(
         number=1,
         patterns=patterns,
         loops={},
@@ -35,23 +35,26 @@ def index(**texts: str) -> PaletteIndex:
         decisions=(decision,),
     )
     question = SimpleNamespace(question_key="duplicate:x", subject="pat-one", question="Do they say the same?")
-    view: Any = SimpleNamespace(snapshot=snapshot, queue=(question,))
-    return PaletteIndex(view, (ArchivedPattern(pattern=make_pattern("pat-gone", title="Old"), file="a.json"),))
+    return SimpleNamespace(snapshot=snapshot, queue=(question,))
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("ERROR first", ("reflection", "reflections", "ref-1")),
-        ("library is gone", ("decision", "log", "d-7")),
-        ("say the same", ("question", "review", "duplicate:x")),
-        ("old", (ARCHIVED, "", "pat-gone")),
-        ("two null", ("pattern", "patterns", "pat-two")),
-    ],
-)
-def test_records_are_found_by_their_words(query: str, found: tuple[str, str, str]) -> None:
-    targets = index(pat_one="One", pat_two="Null check").find(query)
-    assert [(one.kind, one.place, one.key) for one in targets] == [found]
+def index(**texts: str) -> PaletteIndex:
+    """An index of patterns by id and title, the other records of `view_of`, and one archived pattern."""
+    patterns = {name.replace("_", "-"): make_pattern(name, title=text) for name, text in texts.items()}
+    archived = ArchivedPattern(pattern=make_pattern("pat-gone", title="Old"), file="a.json")
+    return PaletteIndex(view_of(patterns), (archived,))
+
+
+def test_records_are_found_by_their_words() -> None:
+    jumps = index(pat_one="One", pat_two="Null check")
+    for query, found in {
+        "ERROR first": ("reflection", "reflections", "ref-1"),
+        "library is gone": ("decision", "log", "d-7"),
+        "say the same": ("question", "review", "duplicate:x"),
+        "old": (ARCHIVED, "", "pat-gone"),
+        "two null": ("pattern", "patterns", "pat-two"),
+    }.items():
+        assert [(one.kind, one.place, one.key) for one in jumps.find(query)] == [found]
 
 
 def test_ids_rank_before_prefixes_and_prefixes_before_words() -> None:
@@ -75,18 +78,7 @@ def test_the_rarest_word_ranks_highest() -> None:
 
 def test_patterns_are_found_by_their_description_which_is_shown_around_the_match() -> None:
     pattern = make_pattern("pat-one", title="Title", description=f"{'filler ' * 60}a rare Quetzal [b]\x1b[31m")
-    snapshot: Any = SimpleNamespace(
-        number=1,
-        patterns={"pat-one": pattern},
-        loops={},
-        tasks={},
-        debug_sessions={},
-        reflections={},
-        lessons={},
-        decisions=(),
-    )
-    view: Any = SimpleNamespace(snapshot=snapshot, queue=())
-    [found] = PaletteIndex(view, ()).find("quetzal rare")
+    [found] = PaletteIndex(view_of({"pat-one": pattern}), ()).find("quetzal rare")
     assert found.id == "pat-one"
     assert "a rare Quetzal" in found.shown
     assert found.shown.isprintable()
@@ -135,20 +127,16 @@ async def test_the_palette_finds_an_action_by_its_output_and_replays_it(examples
         await user.sees("quetzal")
 
 
-async def test_before_tasks_are_indexed_the_palette_shows_a_note(examples: Path, home: Path) -> None:
+async def test_actions_are_found_before_they_are_indexed(examples: Path, home: Path) -> None:
     write_action(examples, type="bash", output="quetzal")
     async with open_dashboard(examples, home) as user:
         found = await search(user, "quetzal")
         assert "action  task-001.2 action" in found
         assert "2 of 2 tasks not indexed yet; their files are searched" in found
-
-
-async def test_what_is_written_meanwhile_is_found_before_it_is_indexed(examples: Path, home: Path) -> None:
-    async with open_dashboard(examples, home) as user:
+        await user.press("escape")
         await indexed(user)
-        write_action(examples, type="bash", output="quetzal")
-        found = await search(user, "quetzal")
-        assert "action  task-001.2 action" in found
+        write_action(examples, type="bash", output="mistletoe")
+        assert "action  task-001.2 action" in await search(user, "mistletoe")
 
 
 async def test_filters_narrow_the_palette_and_an_invalid_one_is_explained(examples: Path, home: Path) -> None:

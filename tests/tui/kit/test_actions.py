@@ -98,24 +98,13 @@ def test_keys_are_named_for_people() -> None:
             assert "_" not in name, action.id
 
 
-@pytest.mark.parametrize(
-    ("key", "name"),
-    [
-        *(
-            ("equals_sign", "="),
-            ("minus", "-"),
-            ("slash", "/"),
-            ("underscore", "_"),
-            ("right_square_bracket", "]"),
-            ("exclamation_mark", "!"),
-            ("G", "G"),
-        ),
-        *(("space", "space"), ("escape", "esc"), ("tab", "tab"), ("ctrl+p", "ctrl+p"), ("left", "←"), ("f1", "f1")),
-        ("no_such_key", "no such key"),
-    ],
-)
-def test_the_name_of_a_key(key: str, name: str) -> None:
-    assert key_name(key) == name
+def test_the_name_of_a_key() -> None:
+    names = {
+        "equals_sign": "=", "minus": "-", "slash": "/", "underscore": "_", "right_square_bracket": "]", "G": "G",
+        "exclamation_mark": "!", "space": "space", "escape": "esc", "tab": "tab", "ctrl+p": "ctrl+p", "left": "←",
+        "f1": "f1", "no_such_key": "no such key",
+    }  # fmt: skip
+    assert {key: key_name(key) for key in names} == names
 
 
 def read(folder: Path, text: str | bytes) -> tuple[dict[str, str], list[str]]:
@@ -124,57 +113,40 @@ def read(folder: Path, text: str | bytes) -> tuple[dict[str, str], list[str]]:
     return load_keymap(file)
 
 
-def test_without_a_file_the_keymap_is_empty(tmp_path: Path) -> None:
+def test_keys_are_replaced_swapped_added_and_shared_by_separate_screens(tmp_path: Path) -> None:
     assert load_keymap(tmp_path / "none.toml") == ({}, [])
+    for text, keymap in (
+        ('promote = "f6"\nfilter = "f5 , slash"\n', {"promote": "f6", "filter": "f5,slash"}),
+        ('promote = "d"\ndeprecate = "p"', {"promote": "d", "deprecate": "p"}),
+        ('minutes = "f8"', {"minutes": "f8"}),
+        ('pick_loop = "z"', {"pick_loop": "z"}),
+    ):
+        assert read(tmp_path, text) == (keymap, [])
 
 
-def test_keys_of_an_older_keymap_are_used(tmp_path: Path) -> None:
-    assert read(tmp_path, 'promote = "f6"\nfilter = "f5 , slash"\n') == ({"promote": "f6", "filter": "f5,slash"}, [])
+def test_an_invalid_key_is_ignored_and_reported(tmp_path: Path) -> None:
+    for value in ("5", '""', '" "', '"a\\u0007"', "[]", "true"):
+        keymap, problems = read(tmp_path, f'promote = {value}\nreset = "f7"')
+        assert keymap == {"reset": "f7"}, value
+        assert "promote needs keys" in problems[0]
 
 
-def test_two_actions_can_swap_their_keys(tmp_path: Path) -> None:
-    assert read(tmp_path, 'promote = "d"\ndeprecate = "p"') == ({"promote": "d", "deprecate": "p"}, [])
-
-
-@pytest.mark.parametrize("value", ["5", '""', '" "', '"a\\u0007"', "[]", "true"])
-def test_an_invalid_key_is_ignored_and_reported(tmp_path: Path, value: str) -> None:
-    keymap, problems = read(tmp_path, f'promote = {value}\nreset = "f7"')
-    assert keymap == {"reset": "f7"}
-    assert "promote needs keys" in problems[0]
-
-
-def test_an_unknown_action_is_reported(tmp_path: Path) -> None:
+def test_an_unknown_or_former_action_is_reported(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, '"no\\u001bsuch" = "x"\nreset = "f7"')
     assert keymap == {"reset": "f7"}
-    assert "unknown action" in problems[0]
-    assert "\x1b" not in problems[0]
-
-
-def test_a_former_action_is_reported_with_the_place_of_what_it_did(tmp_path: Path) -> None:
+    assert "unknown action" in problems[0] and "\x1b" not in problems[0]
     keymap, problems = read(tmp_path, 'top_k = "K"\nreset = "f7"')
     assert keymap == {"reset": "f7"}
     assert problems == ["keymap.toml line 1: top_k has no key of its own now: see `more` in Context; remove the line"]
-
-
-def test_an_action_without_a_key_can_get_one(tmp_path: Path) -> None:
-    assert read(tmp_path, 'minutes = "f8"') == ({"minutes": "f8"}, [])
 
 
 def test_an_action_keeps_its_key_if_another_action_would_lose_its_key(tmp_path: Path) -> None:
     keymap, problems = read(tmp_path, 'promote = "d"')
     assert keymap == {}
     assert "promote and deprecate would share d in Review" in problems[0]
-
-
-def test_a_key_reset_to_its_default_can_conflict_again(tmp_path: Path) -> None:
     # deprecate can't have `a`, so it keeps `d`; then promote can't have `d`.
     keymap, problems = read(tmp_path, 'promote = "d"\ndeprecate = "a"')
-    assert keymap == {}
-    assert len(problems) == 2
-
-
-def test_the_same_key_on_two_separate_screens_does_not_conflict(tmp_path: Path) -> None:
-    assert read(tmp_path, 'pick_loop = "z"') == ({"pick_loop": "z"}, [])
+    assert (keymap, len(problems)) == ({}, 2)
 
 
 @pytest.mark.parametrize(

@@ -56,40 +56,26 @@ async def test_text_is_wrapped_to_the_pane_and_again_when_it_changes_size() -> N
         assert len([line for line in lines_of(pane) if line]) == 6
         await pilot.resize_terminal(80, 10)
         await until(pilot, lambda: len([line for line in lines_of(pane) if line]) == 3)
-
-
-async def test_a_line_is_not_cut_when_the_scrollbar_appears() -> None:
-    pane = TextPane()
-    async with hosted(pane, size=(30, 5)) as (_, pilot):
-        pane.show([Content("nine char " * 60)])
+        pane.show([Content("nine char " * 100)])
         await pilot.pause()
         assert pane.show_vertical_scrollbar
-        assert not any("…" in line for line in lines_of(pane))
+        assert not any("…" in line for line in lines_of(pane)), "not cut when the scrollbar appears"
 
 
-async def test_live_text_keeps_the_scroll_position() -> None:
+async def test_live_text_keeps_the_scroll_position_and_shorter_text_leaves_no_remains() -> None:
     pane = TextPane()
     async with hosted(pane, size=(40, 10)) as (_, pilot):
         pane.show(paragraphs(100))
         await pilot.pause()
         pane.move(30)
         await pilot.pause()
-        pane.show(paragraphs(101), top=False)
-        await pilot.pause()
-        assert lines_of(pane)[0].strip() == "paragraph 30"
-        pane.show(paragraphs(102), top=True)
-        await pilot.pause()
-        assert lines_of(pane)[0].strip() == "paragraph 0"
-
-
-async def test_shorter_text_leaves_no_remains() -> None:
-    pane = TextPane()
-    async with hosted(pane, size=(40, 10)) as (_, pilot):
-        pane.show(paragraphs(100))
-        await pilot.pause()
+        for count, top, first in ((101, False, 30), (3, False, 0), (100, False, 0), (102, True, 0)):
+            pane.show(paragraphs(count), top=top)
+            await pilot.pause()
+            assert lines_of(pane)[0].strip() == f"paragraph {first}"
         pane.move(90)
         await pilot.pause()
-        pane.show(paragraphs(3), top=False)
+        pane.show(paragraphs(102), top=True)
         await pilot.pause()
         assert lines_of(pane)[0].strip() == "paragraph 0"
 
@@ -147,9 +133,3 @@ async def test_a_result_for_an_outdated_text_is_dropped() -> None:
         pane.show([Content("new text")])
         await until(pilot, lambda: all(worker.is_finished for worker in host.workers))
         assert [line.strip() for line in lines_of(pane) if line] == ["new text"]
-
-
-def test_copied_text_is_unchanged() -> None:
-    pane = TextPane()
-    pane._paragraphs = (Content("one\ttwo"), Content("three"))
-    assert pane.plain == "one\ttwo\nthree"

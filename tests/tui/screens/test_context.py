@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,9 +15,9 @@ from core.base.text import plural
 from core.decisions.commands import Deprecate, Promote
 from core.index.contexts import prepare_task_injection
 from core.project.project import Injected, Project
-from core.records.loops import Loop, LoopStatus, Outcome
-from core.retrieval.injection import NOTHING_IN_COMMON, Injection
-from core.retrieval.reflections import WEAK_MATCH, ChosenReflection, ReflectionSection
+from core.records.loops import Loop, LoopStatus
+from core.retrieval.injection import NOTHING_IN_COMMON
+from core.retrieval.reflections import WEAK_MATCH, ReflectionSection
 from core.show.contexts import MORE_PATTERNS, MORE_REFLECTIONS
 from tests.agent_lessons import find_when_loaded
 from tests.core.show.test_contexts import injection, preview
@@ -418,17 +419,14 @@ def test_each_line_is_marked_as_added_or_removed() -> None:
     assert [found.change_sign(id) for id in "abc"] == ["", "+", "-"]
 
 
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
+def test_differences_are_counted() -> None:
+    for new, expected in (
         (injection("x\ny\n", "a", "b", "c"), "+1 -0 lines, 2 patterns added"),
         (injection("y\n"), "+1 -1 lines, 1 pattern removed"),
         (injection("y\n", "a"), "+1 -1 lines"),
         (injection("x\n", "a"), "the text stays the same"),
-    ],
-)
-def test_differences_are_counted(new: Injection, expected: str) -> None:
-    assert difference_line(preview(new, injection("x\n", "a"))).plain == expected
+    ):
+        assert difference_line(preview(new, injection("x\n", "a"))).plain == expected
 
 
 def test_an_empty_context_is_explained() -> None:
@@ -440,30 +438,13 @@ def test_an_empty_context_is_explained() -> None:
         assert "\n".join(line.plain for line in context_lines(found)) == f"Nothing is given for this task.\n{reason}"
 
 
-@pytest.mark.parametrize(
-    ("patterns", "reflections", "expected"),
-    [
+def test_a_record_of_an_injection_names_what_is_new() -> None:
+    learned: Any = None
+    sections = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
+    for patterns, reflections, expected in (
         (2, 1, "recorded: 2 patterns and 1 reflection given to loop-1. y copies the text"),
         (1, 0, "recorded: 1 pattern given to loop-1; 2 already recorded. y copies the text"),
         (0, 0, "already recorded: 2 patterns and 1 reflection given to loop-1"),
-    ],
-)
-def test_a_record_of_an_injection_names_what_is_new(patterns: int, reflections: int, expected: str) -> None:
-    learned = ChosenReflection(
-        id="refl-1",
-        text="Types first",
-        title="Fix login",
-        outcome=Outcome.SUCCESS,
-        draft=False,
-        sources=("ralph-a",),
-        same_ids=("refl-1",),
-        score=0.5,
-        relevance=0.5,
-        outcome_factor=1.0,
-        decay=1.0,
-        parts={"task": 0.5, "learning": 0.0},
-        is_semantic=False,
-    )
-    injected = replace(injection("x", "pat-a", "pat-b"), reflections=ReflectionSection(chosen=(learned,)))
-    new = Injected(("x",) * patterns, ("y",) * reflections)
-    assert recorded_toast(new, injected, "loop-1") == expected
+    ):
+        new = Injected(("x",) * patterns, ("y",) * reflections)
+        assert recorded_toast(new, sections, "loop-1") == expected

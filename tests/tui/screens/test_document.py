@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.content import Content
 
-from core.base.formatting import format_duration, format_percent
+from core.base.formatting import format_duration
 from tui.kit.glyphs import ASCII, DRAWN, Glyphs
 from tui.screens.chart import AXIS_CELLS, MAX_STEP, Run, line_chart
 from tui.screens.document import (
@@ -26,24 +25,6 @@ UNIT = st.floats(0, 1)
 GLYPHS = st.sampled_from([DRAWN, ASCII])
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-5, "0.0 s"),
-        (0.42, "0.4 s"),
-        (10, "10 s"),
-        (59, "59 s"),
-        (60, "1 m"),
-        (3600, "1 h"),
-        (47 * 3600, "47 h"),
-        (3 * 86400, "3 d"),
-        (730.5 * 86400, "2.0 y"),
-    ],
-)
-def test_duration_uses_its_largest_unit(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
-
-
 @given(st.floats(0, 1e11))
 def test_duration_is_short(seconds: float) -> None:
     assert len(format_duration(seconds)) <= 8
@@ -57,11 +38,6 @@ def test_a_timestamp_omits_the_current_day_or_year() -> None:
     assert moment_text(NOW + timedelta(minutes=1), NOW) == "21 Nov 21:01"
     for edge in (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC)):
         assert moment_text(edge, NOW)
-
-
-@pytest.mark.parametrize(("rate", "text"), [(None, "—"), (0, "0 %"), (0.125, "13 %"), (0.995, "100 %"), (1, "100 %")])
-def test_rate_is_rounded_half_up(rate: float | None, text: str) -> None:
-    assert format_percent(rate) == text
 
 
 @given(st.integers(-5, 10**9), st.one_of(st.none(), st.integers(-1, 10**9)), st.integers(1, 30), GLYPHS)

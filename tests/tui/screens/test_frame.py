@@ -8,8 +8,6 @@ from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
-import pytest
-
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.files.watcher import WatchMode, WatchState
@@ -47,13 +45,17 @@ def drawn(width: int, *, here: str, snapshot: Snapshot, watch: WatchState | None
     raise AssertionError("no bar fits")
 
 
-def test_the_open_screen_is_named_at_80_columns() -> None:
+def test_the_open_screen_is_named_at_any_width() -> None:
     for here, mode, snapshot, is_readonly in product(PLACES, WatchMode, (Snapshot(), BROKEN), (False, True)):
         bar = drawn(80, here=here, snapshot=snapshot, watch=WatchState(mode, "", 0), is_readonly=is_readonly)
         row = f"{here}, {mode}, {is_readonly}: {bar}"
         assert all(f"{key} " in bar or f"{key}·" in bar for key, _ in PLACES.values() if key.isdecimal()), row
         assert " ".join(PLACES[here]) in bar, row
         assert "·1028+" in bar, f"more questions may come; {row}"
+    for here, width in product(PLACES, (30, 40, 60)):
+        items = fitting_items(places("a-project", here, 28, FITS[-1]), width)
+        assert PLACES[here][1] in " ".join(content.plain for content, _ in items), (here, width)
+        assert TopBar.cells([Item(content) for content, _ in items]) <= width, (here, width)
 
 
 def test_errors_show_a_word_and_a_key_when_there_is_space() -> None:
@@ -71,18 +73,15 @@ def running(*liveness: Liveness) -> Snapshot:
     return Snapshot(loops={loop.id: loop for loop in loops})
 
 
-@pytest.mark.parametrize(
-    ("liveness", "text"),
-    [
-        ([Liveness.FRESH], "1 session running"),
-        ([Liveness.STALE] * 4, "4 sessions stale"),
-        ([Liveness.FRESH, Liveness.STALE, Liveness.STALE], "1 session running, 2 stale"),
-    ],
-)
-def test_a_loop_without_recent_activity_is_not_called_running(liveness: list[Liveness], text: str) -> None:
-    status = watch_status(count_status(running(*liveness)), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
-    assert status.endswith(f" {text}")
-    assert ("running" in status) is (Liveness.FRESH in liveness)
+def test_a_loop_without_recent_activity_is_not_called_running() -> None:
+    for text, liveness in {
+        "1 session running": [Liveness.FRESH],
+        "4 sessions stale": [Liveness.STALE] * 4,
+        "1 session running, 2 stale": [Liveness.FRESH, Liveness.STALE, Liveness.STALE],
+    }.items():
+        status = watch_status(count_status(running(*liveness)), None, None, DRAWN, detail=Detail.WORDS, key="F").plain
+        assert status.endswith(f" {text}")
+        assert ("running" in status) is (Liveness.FRESH in liveness)
 
 
 def test_loops_of_runners_are_counted_without_an_aiwg_folder() -> None:
@@ -110,13 +109,6 @@ def test_the_progress_of_opening_has_figures_in_all_phases() -> None:
     assert status_texts(12_000, 0) == swept
     opening = ["▮▮▯▯▯▯▯▯▯▯ opening: 12,000 of 60,000 files", "opening 12,000/60,000", "opening 20 %", "20 %"]
     assert status_texts(12_000, 60_000) == opening
-
-
-def test_the_open_screen_is_named_in_narrow_terminals() -> None:
-    for here, width in product(PLACES, (30, 40, 60)):
-        items = fitting_items(places("a-project", here, 28, FITS[-1]), width)
-        assert PLACES[here][1] in " ".join(content.plain for content, _ in items), (here, width)
-        assert TopBar.cells([Item(content) for content, _ in items]) <= width, (here, width)
 
 
 def test_a_screen_on_top_is_named_in_the_bar() -> None:
@@ -174,23 +166,18 @@ def shown(before: ProjectState, after: ProjectState) -> list[tuple[str, str]]:
 RUNNING, DONE, FAILED, CRASHED = LoopStatus.RUNNING, LoopStatus.COMPLETED, LoopStatus.FAILED, LoopStatus.CRASHED
 
 
-def test_one_loop_is_named_and_more_are_counted() -> None:
+def test_loops_that_fail_are_named_or_counted_and_others_not_reported() -> None:
     assert shown(view(loop("a", RUNNING)), view(loop("a", FAILED))) == [("failed: task a", "error")]
     both = view(loop("a", RUNNING), loop("b", RUNNING))
     assert shown(both, view(loop("a", FAILED), loop("b", FAILED))) == [("2 loops failed", "error")]
-
-
-def test_failures_are_reported_and_successes_are_not() -> None:
     before = view(loop("a", RUNNING), loop("b", RUNNING), loop("c", RUNNING))
     after = view(loop("a", DONE), loop("b", CRASHED), loop("c", LoopStatus.LIMIT), loop("d", RUNNING))
-    lines = shown(before, after)
-    assert sorted(lines) == [("crashed: task b", "error"), ("hit its limit: task c", "error")]
-
-
-def test_loops_that_had_already_ended_are_not_reported() -> None:
+    assert sorted(shown(before, after)) == [("crashed: task b", "error"), ("hit its limit: task c", "error")]
     assert shown(view(), view(loop("old", DONE))) == []
     assert shown(view(loop("a", FAILED)), view(loop("a", CRASHED))) == []
     assert shown(view(loop("a", RUNNING)), view()) == []
+    ((text, _),) = shown(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
+    assert not {"\x1b", "\u202e"} & {*text}
 
 
 def test_a_loop_whose_folder_was_made_before_its_state_has_started() -> None:
@@ -199,29 +186,17 @@ def test_a_loop_whose_folder_was_made_before_its_state_has_started() -> None:
     assert found.what is NotificationKind.STARTED
 
 
-def test_only_decisions_of_others_are_reported() -> None:
+def test_decisions_of_others_new_questions_and_escalations_are_reported() -> None:
     ours = Decision(id="mine", at=NOW, by="ana", verb=Verb.PROMOTE, subject="pat-a")
     theirs = Decision(id="2", at=NOW, by="ana", verb=Verb.ACCEPT_INVERSION, subject="pat-b")
     assert shown(view(), view(decisions=(ours, theirs))) == [("ana: accept inversion pat-b", "information")]
-
-
-def test_new_questions_are_reported() -> None:
     assert shown(view(questions=("a",)), view(questions=("a", "b"))) == [("1 new question in Review", "warning")]
     assert shown(view(questions=("a", "b")), view(questions=("a",))) == []
-
-
-def test_an_escalation_is_reported_with_its_subject() -> None:
     item = ReviewItem(
         kind="escalation", subject="s", question="An agent is stuck: seen?", reason="\x1bwhy", priority=0.9
     )
     (line,) = shown(view(), replace(view(), queue=(item,)))
     assert line == ("An agent is stuck: seen? \N{SYMBOL FOR ESCAPE}why", "warning")
-
-
-def test_names_from_files_are_shown_as_plain_text() -> None:
-    lines = shown(view(loop("a", RUNNING)), view(loop("a", FAILED, task="\x1b[31mred\u202e")))
-    assert "\x1b" not in lines[0][0]
-    assert "\u202e" not in lines[0][0]
 
 
 def test_a_note_on_other_records_follows_only_problems(tmp_path: Path) -> None:
@@ -233,19 +208,13 @@ def test_a_note_on_other_records_follows_only_problems(tmp_path: Path) -> None:
     assert lines[-1] == "Other records are not affected, and ralphdeck never overwrites an invalid file."
 
 
-def test_a_pane_takes_its_step_from_the_others() -> None:
+def test_a_pane_takes_its_step_from_the_others_until_one_would_be_too_small() -> None:
     assert resized([24, 16], 0, "vertical", grow=True) == [26, 14]
     assert resized([24, 16], 1, "vertical", grow=True) == [22, 18]
     assert resized([24, 16], 0, "vertical", grow=False) == [22, 18]
     assert resized([40, 40, 40], 1, "horizontal", grow=True) == [37, 46, 37]
-
-
-def test_no_pane_gets_too_small() -> None:
     assert resized([20, 5], 0, "vertical", grow=True) == [21, 4]
     assert resized([21, 4], 0, "vertical", grow=True) == [21, 4]
     assert resized([21, 60], 0, "horizontal", grow=False) == [21, 60]
-
-
-def test_the_sum_stays_the_same() -> None:
     for first in range(4, 60):
         assert sum(resized([first, 17, 23], 2, "vertical", grow=True)) == first + 40

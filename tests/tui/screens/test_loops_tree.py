@@ -415,16 +415,12 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
         assert value in text
 
 
-def test_run_of_unchanged_code_is_marked(tmp_path: Path) -> None:
+def test_runs_of_unchanged_code_and_sessions_without_runs_are_marked(tmp_path: Path) -> None:
     view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
     executed = [make_run(code_hash=code) for code in ("a", "a", "b")]
     lines = [line.plain for line in session_lines(make_session("s", *executed), view)]
     environments = [line for line in lines if line.strip().startswith("with:")]
     assert ["unchanged since the run before" in line for line in environments] == [False, True, False]
-
-
-def test_a_session_without_runs_is_labelled(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
     assert "Nothing has been run" in session_lines(make_session("s", executions=()), view)[-1].plain
 
 

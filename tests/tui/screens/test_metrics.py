@@ -42,20 +42,13 @@ def plain(lines: list[Content]) -> list[str]:
     return [line.plain.rstrip() for line in lines]
 
 
-def test_a_long_number_at_the_axis_is_shortened() -> None:
+def test_values_are_visible_on_one_scale_with_short_numbers() -> None:
     lines = plain(week_chart(make_columns((90_000, 0)), 34, 8, ASCII))
     assert "100 k'|" in lines[1] and "100,00" not in "".join(lines)
-
-
-def test_small_values_are_visible() -> None:
-    figure = make_columns((500, 1), (1, 0))
-    assert bar_cell(figure, figure.rows[0], 20, ASCII).plain == "#" * 19 + "="
-    assert bar_cell(figure, figure.rows[1], 20, ASCII).plain == "#"
-
-
-def test_spans_share_one_scale() -> None:
-    figure = make_spans((2, 4, 8), (1, 2, 3))
-    assert [bar_cell(figure, row, 17, ASCII).plain for row in figure.rows] == ["....----|--------", "..--|--.........."]
+    small = make_columns((500, 1), (1, 0))
+    assert [bar_cell(small, row, 20, ASCII).plain for row in small.rows] == ["#" * 19 + "=", "#"]
+    spans = make_spans((2, 4, 8), (1, 2, 3))
+    assert [bar_cell(spans, row, 17, ASCII).plain for row in spans.rows] == ["....----|--------", "..--|--.........."]
 
 
 def test_nothing_is_larger_than_its_space() -> None:
@@ -87,9 +80,9 @@ def test_a_year_labels_only_its_first_week() -> None:
     assert labels.split() == ["0'", "28", "Dec", "4", "Jan", "2027", "18", "Jan"]
 
 
-@pytest.mark.parametrize(("value", "top"), [(0, 1), (1, 1), (3, 4), (7, 8), (11, 20), (21, 30), (100, 100), (101, 200)])
-def test_axis_ends_at_a_round_number(value: float, top: float) -> None:
-    assert nice_top(value) == top
+def test_axis_ends_at_a_round_number() -> None:
+    tops = {0: 1, 1: 1, 3: 4, 7: 8, 11: 20, 21: 30, 100: 100, 101: 200}
+    assert {value: nice_top(value) for value in tops} == tops
 
 
 def test_columns_show_parts_by_their_characters_below_the_edge_of_their_label() -> None:
@@ -105,16 +98,16 @@ def test_columns_show_parts_by_their_characters_below_the_edge_of_their_label() 
     ]
 
 
-@pytest.mark.parametrize(("value", "lines"), [(123, 5), (100, 4), (200, 8), (24, 1), (1, 1)])
-def test_a_column_ends_at_its_value(value: int, lines: int) -> None:
+def test_a_column_ends_at_its_value() -> None:
     """Each of 8 lines is 25 of 200; the end of a column is drawn in eighths of a line."""
-    chart = plain(week_chart(make_columns((200, 0), (value, 0)), 34, 10, DRAWN))[1:]
-    column = [line[17:18].strip() for line in chart[:-1]]
-    drawn = [mark for mark in column if mark]
-    assert len(drawn) == lines
-    eighths = sum(8 if mark == "█" else "▁▂▃▄▅▆▇".index(mark) + 1 for mark in drawn)
-    assert eighths == max(round(value / 25 * 8), 1)
-    assert chart[0].startswith("  200▔") and chart[4].startswith("  100▔") and chart[8].startswith("    0▔")
+    for value, lines in {123: 5, 100: 4, 200: 8, 24: 1, 1: 1}.items():
+        chart = plain(week_chart(make_columns((200, 0), (value, 0)), 34, 10, DRAWN))[1:]
+        column = [line[17:18].strip() for line in chart[:-1]]
+        drawn = [mark for mark in column if mark]
+        assert len(drawn) == lines
+        eighths = sum(8 if mark == "█" else "▁▂▃▄▅▆▇".index(mark) + 1 for mark in drawn)
+        assert eighths == max(round(value / 25 * 8), 1)
+        assert chart[0].startswith("  200▔") and chart[4].startswith("  100▔") and chart[8].startswith("    0▔")
 
 
 def test_small_parts_do_not_make_a_column_higher_than_its_value() -> None:
@@ -130,12 +123,9 @@ def test_a_week_without_a_rate_is_a_gap() -> None:
     assert chart[0].startswith("100 %'|") and chart[-1].startswith("  0 %'")
 
 
-def test_legends_wrap_and_name_only_parts_with_a_value() -> None:
+def test_legends_wrap_and_name_only_parts_with_a_value_with_a_glyph_of_each_state() -> None:
     assert plain(legend(make_columns((9, 3)), 12, ASCII)) == ["# worked", "= failed"]
     assert plain(legend(make_columns((9, 0)), 30, ASCII)) == ["# worked"]
-
-
-def test_each_state_has_its_own_ascii_glyph_in_legends() -> None:
     figure = replace(make_columns((1, 2)), parts=("established", "candidate"))
     assert plain(legend(figure, 60, ASCII)) == ["+ established   o candidate"]
 
@@ -167,12 +157,12 @@ def test_sections_without_data_are_one_line_below_the_tiles() -> None:
     assert lines[0].split() == ["Causes", "Evidence"]
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 10), (98, 19), (145, 20), (185, 31), (240, 42)])
-def test_tiles_are_equal_and_fit(width: int, height: int) -> None:
-    lines = plain(tiles([*EVERY, *EVERY], width, height, ASCII))
-    assert len(lines) <= height
-    assert max(map(len, lines)) <= width
-    assert any("Causes" in line for line in lines)
+def test_tiles_are_equal_and_fit() -> None:
+    for width, height in ((60, 10), (98, 19), (145, 20), (185, 31), (240, 42)):
+        lines = plain(tiles([*EVERY, *EVERY], width, height, ASCII))
+        assert len(lines) <= height
+        assert max(map(len, lines)) <= width
+        assert any("Causes" in line for line in lines)
 
 
 def test_a_takeaway_wraps_and_is_never_cut_without_an_ellipsis() -> None:

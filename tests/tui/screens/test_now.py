@@ -113,7 +113,11 @@ async def test_lessons_are_proposed_from_sessions_that_were_left_and_one_undo_re
         assert {item.kind for item in user.app.view.queue} == {"extracted"}
         await user.decides("u")
         await user.until(lambda: not user.app.view.snapshot.patterns, "the lessons to be removed")
-        await user.searched()
+
+
+async def test_enter_on_the_offer_proposes_the_lessons_too(shop: Path, home: Path) -> None:
+    async with open_dashboard(shop, home, place="now", searches=True) as user:
+        await user.sees("could become lessons")
         user.table.go_to("setup:propose")
         await user.decides("enter")
         await user.until(lambda: bool(user.app.view.snapshot.patterns), "the lessons")
@@ -170,10 +174,10 @@ def test_sections_fit_into_every_height_and_no_line_is_lost_without_a_count() ->
             assert own[0].line is None and (lines + left_out == count or len(own) <= 3), (counts, height, number)
 
 
-@pytest.mark.parametrize("width", [78, 98, 118, 198])
-def test_a_long_title_is_cut_before_the_text_beside_it(width: int) -> None:
+def test_a_long_title_is_cut_before_the_text_beside_it() -> None:
     text = "given 2 lessons, none followed"
     line = NowLine(Sign("worked", "good", "done"), "Add a function " * 20, ("1 attempt", "12 m"), text)
     section = NowSection("sessions", "Last 7 days", lines=(line,), total=1)
-    drawn = draw_row(Row(section, line), width, Glyphs())
-    assert drawn.cell_length <= width and drawn.plain.endswith(text)
+    for width in (78, 98, 118, 198):
+        drawn = draw_row(Row(section, line), width, Glyphs())
+        assert drawn.cell_length <= width and drawn.plain.endswith(text)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from core.decisions.commands import Promote
 from core.index.review_items import FURTHER, OFFER, ReviewItem
 from core.project.forecast import ContextChange, Forecast, PatternRank
@@ -109,12 +107,12 @@ def test_counts_stay_in_place_while_forecasts_arrive() -> None:
     assert len(starts) == 1
 
 
-@pytest.mark.parametrize("width", [44, 60])
-def test_a_narrow_row_shortens_the_effect_and_keeps_the_count(width: int) -> None:
+def test_a_narrow_row_shortens_the_effect_and_keeps_the_count() -> None:
     found = Outlook(0, Forecast(loops=4, tasks=19, changed=changes(TASK, 3)))
     answer = Answer(action="accept", label="merge", effect="x" * 100, command=COMMAND)
-    (row,) = answer_rows([("a", "yes", answer)], [found], width)
-    assert row.cell_length <= width and row.plain.endswith("…  3 of 23 prompts change")
+    for width in (44, 60):
+        (row,) = answer_rows([("a", "yes", answer)], [found], width)
+        assert row.cell_length <= width and row.plain.endswith("…  3 of 23 prompts change")
 
 
 def test_a_preview_starts_with_the_first_changed_line_and_names_what_changes_alike() -> None:
