@@ -79,7 +79,7 @@ async def test_items_are_aligned_and_those_that_do_not_fit_are_dropped_from_the_
     line = ItemLine()
     line.show(items("first", "second", "third"), items("undo something", "help"))
     async with hosted(line, size=(50, 3)) as (_, pilot):
-        assert lines_of(line) == [" first  second  third" + " " * 9 + "undo something  help"]
+        assert lines_of(line) == [" first  second  third" + " " * 8 + "undo something  help"]
         await pilot.resize_terminal(30, 3)
         await until(pilot, lambda: lines_of(line) == [" first   undo something  help"])
         await pilot.resize_terminal(16, 3)
