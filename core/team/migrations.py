@@ -21,7 +21,7 @@ _SET_OPTION: Final = 160_000  # version of the server since which membership and
 
 
 class Migration(NamedTuple):
-    """One SQL file, applied once, in the order of the versions."""
+    """What makes one version of the schema from the one before; the first one makes the whole schema."""
 
     version: int
     name: str
@@ -29,13 +29,15 @@ class Migration(NamedTuple):
 
 
 def read_migrations() -> tuple[Migration, ...]:
-    """Return all migrations of this program in order."""
-    found = []
-    for file in files(__package__).joinpath("migrations").iterdir():
+    """Return all migrations of this program in order: files `VERSION_NAME.sql`; several may be parts of one version."""
+    migrations: dict[int, Migration] = {}
+    for file in sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name):
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if number.isdecimal():
-            found.append(Migration(int(number), name, file.read_text()))
-    return tuple(sorted(found))
+            version = int(number)
+            start = migrations.get(version, Migration(version, name, ""))
+            migrations[version] = start._replace(sql=start.sql + file.read_text())
+    return tuple(migrations.values())
 
 
 def latest_version() -> int:
@@ -81,7 +83,7 @@ def migrate(connection: Connection[Any]) -> tuple[Migration, ...]:
 
     Processes that do this at once wait for each other. Needs no superuser: the role must be able to create roles, or be
     a member of the role `ralphdeck_owner`, and to create schemas in the database. Raises AccessDenied if it cannot, and
-    SchemaMismatch if the schema is newer than this program.
+    SchemaMismatch if the schema is newer than this program, or older than the first migration.
     """
     with translate_errors(), connection.transaction():
         connection.execute("set local search_path = ralphdeck, pg_catalog, pg_temp")
@@ -91,6 +93,11 @@ def migrate(connection: Connection[Any]) -> tuple[Migration, ...]:
         migrations = read_migrations()
         if version > migrations[-1].version:
             check_version(version)
+        if 0 < version < migrations[0].version:
+            raise SchemaMismatch(
+                f"the team's database has schema {version}; this ralphdeck upgrades from {migrations[0].version} only. "
+                "Upgrade it with a ralphdeck before 0.2.0, or use a new database"
+            )
         pending = [migration for migration in migrations if migration.version > version]
         for migration in pending:
             connection.execute(migration.sql.encode())

@@ -91,7 +91,7 @@ def _create_space(source: str, space: str, name: str | None, half_life: float | 
     from core.base.settings import Settings
     from core.cli.support.project import read_configuration
     from core.team.connection import connect, describe_server
-    from core.team.migrations import latest_version, migrate
+    from core.team.migrations import latest_version, migrate, read_migrations
     from core.team.server import create_space, list_spaces
 
     try:
@@ -101,21 +101,20 @@ def _create_space(source: str, space: str, name: str | None, half_life: float | 
     conninfo = _conninfo(source)
     with closing(connect(conninfo, client_schema=latest_version())) as connection:
         applied = migrate(connection)
-        is_new = space not in {one.name for one in list_spaces(connection)}
+        is_new = space not in {row.name for row in list_spaces(connection)}
         if is_new:
             days = half_life if half_life is not None else settings.maturity.half_life_days
             create_space(connection, space, days, name or find_user_name(None, settings).by)
-        found = next(one for one in list_spaces(connection) if one.name == space)
+        joined = next(row for row in list_spaces(connection) if row.name == space)
 
-    version = applied[-1].version if applied else latest_version()
     if wants_json():
-        print_object(setup_json.TeamInit, found, schema=version, created=is_new)
+        print_object(setup_json.TeamInit, joined, schema=latest_version(), created=is_new)
     else:
         if applied:
-            done = "Created the schema in" if applied[0].version == 1 else "Upgraded the schema in"
-            line(f"{done} {describe_server(conninfo)}: version {applied[-1].version}")
-        made = "Created" if is_new else "Found"
-        line(f"{made} the space {visible_line(space)}; you are {visible_line(found.member)}, {found.level}")
+            done = "Created the schema in" if applied[0] == read_migrations()[0] else "Upgraded the schema in"
+            line(f"{done} {describe_server(conninfo)}: version {latest_version()}")
+        verb = "Created" if is_new else "Found"
+        line(f"{verb} the space {visible_line(space)}; you are {visible_line(joined.member)}, {joined.level}")
         line("Next, in a project: ralphdeck team join URL; for others: ralphdeck team member ROLE --level reviewer")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from psycopg.sql import SQL, Identifier
@@ -15,8 +15,16 @@ from psycopg.sql import SQL, Identifier
 from core.base.errors import BadInput
 from core.records.team import Level
 from core.team.connection import URL_VARIABLE, Limits, check_argument, connect, describe_server, read_conninfo
-from core.team.errors import AccessDenied, InvalidCall, LevelTooLow, NotMember, Offline, SchemaMismatch, ServerFull
-from core.team.migrations import OWNER, check_version, latest_version, migrate, read_migrations, schema_version
+from core.team.errors import AccessDenied, LevelTooLow, NotMember, Offline, SchemaMismatch, ServerFull
+from core.team.migrations import (
+    OWNER,
+    Migration,
+    check_version,
+    latest_version,
+    migrate,
+    read_migrations,
+    schema_version,
+)
 from core.team.server import Space, create_login, create_space, list_spaces
 from tests.core.team.working_copy import PATTERN, join, make_candidate, make_decision, make_text, make_use
 from tests.proxy import Proxy
@@ -282,7 +290,7 @@ def empty(cluster: Cluster) -> Iterator[Team]:
 def test_schema_is_created_without_a_superuser(empty: Team) -> None:
     connection = empty.connect(KEEPER)
     assert schema_version(connection) == 0
-    assert [one.version for one in migrate(connection)] == list(range(1, latest_version() + 1))
+    assert [migration.version for migration in migrate(connection)] == [latest_version()]
     assert migrate(connection) == ()
     assert schema_version(connection) == latest_version()
     owner = empty.connect("postgres").execute(
@@ -296,7 +304,7 @@ def test_processes_that_create_the_schema_at_once_wait_for_each_other(empty: Tea
     connections = [empty.connect(KEEPER) for _ in range(8)]
     with ThreadPoolExecutor(len(connections)) as pool:
         applied = list(pool.map(migrate, connections))
-    assert sorted(len(one) for one in applied) == [0] * 7 + [latest_version()]
+    assert sorted(len(migrations) for migrations in applied) == [0] * 7 + [1]
 
 
 def test_space_is_created_once(empty: Team) -> None:
@@ -382,33 +390,30 @@ def test_upgrade_keeps_rights_and_data(team: Team) -> None:
     assert len(space.sums().sums) == 1
 
 
-def test_a_space_of_an_older_schema_goes_on_after_the_upgrade(empty: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses count as before, members have joined the projects for which they sent, and limits hold from now on."""
-    everything = read_migrations()
-    monkeypatch.setattr("core.team.migrations.read_migrations", lambda: everything[:5])
+def test_an_upgrade_applies_what_is_new_and_keeps_the_uses(empty: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    latest, change = latest_version(), "alter table ralphdeck.sums add column note text"
+    migrations = (*read_migrations(), Migration(latest + 1, "note", change))
     keeper = empty.connect(KEEPER)
     migrate(keeper)
     create_space(keeper, "acme", 30.0, "Keeper")
-    space = Space.open(keeper)
-    for role, level in (("carl", Level.CONTRIBUTOR), ("nora", Level.CONTRIBUTOR)):
-        space.set_member(role, role.capitalize(), level)
-    carl, nora = empty.space("carl"), empty.space("nora")
-    project = join(carl)
-    carl.add_events(project, [make_use(1, count=5000), make_use(2, success=False)])
-    nora.add_events(project, [make_use(3)])
-    nora.close()
-    before = carl.sums().sums
-    carl.close()
-    monkeypatch.setattr("core.team.migrations.read_migrations", lambda: everything)
-    assert [one.version for one in migrate(keeper)] == [one.version for one in everything[5:]]
+    Space.open(keeper).set_member("carl", "Carl", Level.CONTRIBUTOR)
     carl = empty.space("carl")
-    assert carl.sums().sums == before
-    assert carl.held_uses() == ()
-    with pytest.raises(InvalidCall, match="between 0 and 100"):
-        carl.add_events(project, [make_use(4, count=5000)])
-    assert carl.add_events(project, [make_use(5, withdraws=UUID(int=1))]).new == {UUID(int=5)}
-    assert empty.space("nora").add_events(project, [make_use(6)]).new == {UUID(int=6)}
-    assert carl.sums().sums[PATTERN].successes == 2
+    carl.add_events(join(carl), [make_use(1)])
+    monkeypatch.setattr("core.team.migrations.read_migrations", lambda: migrations)
+    with pytest.raises(SchemaMismatch, match=f"needs {latest + 1}"):
+        check_version(latest)
+    assert [migration.version for migration in migrate(keeper)] == [latest + 1]
+    assert empty.space("carl").sums().sums[PATTERN].successes == 1
+
+
+def test_a_schema_older_than_the_first_migration_is_refused(empty: Team) -> None:
+    keeper = empty.connect(KEEPER)
+    migrate(keeper)
+    keeper.execute("set role ralphdeck_owner")
+    keeper.execute("update ralphdeck.schema_version set version = 5")
+    keeper.execute("reset role")
+    with pytest.raises(SchemaMismatch, match="has schema 5"):
+        migrate(keeper)
 
 
 def test_login_is_created_without_sending_its_password(team: Team) -> None:

@@ -1,26 +1,5 @@
 -- Trials of experiments that hold lessons out by chance, of all projects; docs/team.md#experiments.
 
-create table trials (
-    space_id integer not null references spaces,
-    id uuid not null,
-    pattern_id text not null check (length(pattern_id) <= 200),
-    project_id integer not null references projects,
-    member_id integer not null references members,
-    kind text not null check (kind in ('returned', 'succeeded')),
-    share double precision not null check (share between 0.1 and 0.9),
-    rate smallint not null check (rate between 1 and 19),
-    is_held_out boolean not null,
-    outcome boolean not null,
-    is_reviewed boolean not null,
-    is_withdrawn boolean not null default false,
-    received_at timestamptz not null default now(),
-    primary key (space_id, id)
-);
-create index trials_of_pattern on trials (space_id, kind, pattern_id);
-create index trials_of_member on trials (member_id);
-comment on table trials is
-    'One task with or without a lesson, as a coin decided; is_reviewed: a reviewer sent it. Nothing here predicts a coin';
-
 create type trial as (
     id uuid,
     pattern_id text,
@@ -30,19 +9,6 @@ create type trial as (
     is_held_out boolean,
     outcome boolean
 );
-
-create or replace function _limit(p_level level, p_what text) returns bigint
-    language sql immutable set search_path = pg_catalog, pg_temp
-as $$
-    select case when p_level < 'reviewer'
-        then (case p_what when 'projects' then 1000 when 'patterns' then 2000 when 'bytes of patterns' then 8 << 20
-            when 'decisions' then 1000 when 'bytes of decisions' then 8 << 20
-            when 'uses' then 20000 when 'uses of a pattern' then 1000
-            when 'trials' then 20000 when 'trials of a pattern' then 100 end)
-        else (case p_what when 'projects' then 1000 when 'decisions' then 20000 when 'bytes of decisions' then 64 << 20
-            when 'uses of a pattern' then 100000 when 'trials of a pattern' then 1000 end)
-        end
-$$;
 
 create function add_trials(p_space uuid, p_project uuid, p_trials json) returns json
     language plpgsql security definer set search_path = pg_catalog, pg_temp
@@ -138,21 +104,4 @@ as $$
             and m.space_id = p_space_id and m.display_name = substring(p_payload ->> 'subject' from '^member (.*)$')
             and t.space_id = p_space_id and t.member_id = m.member_id and t.is_withdrawn <> p_is_withdrawn
             and t.received_at <= (p_payload -> 'after' ->> 'last')::timestamptz
-$$;
-
-alter function _judge_uses(integer, json) rename to _judge_events;
-create function _judge_uses(p_space_id integer, p_payload json) returns void
-    language sql set search_path = pg_catalog, pg_temp
-as $$
-    select ralphdeck._judge_events(p_space_id, p_payload);
-    select ralphdeck._withdraw_trials(p_space_id, p_payload, p_payload ->> 'verb' = 'revoke');
-$$;
-
-alter function _turn_verdict(integer, text, boolean) rename to _turn_events;
-create function _turn_verdict(p_space_id integer, p_decision text, p_is_undo boolean) returns void
-    language sql set search_path = pg_catalog, pg_temp
-as $$
-    select ralphdeck._turn_events(p_space_id, p_decision, p_is_undo);
-    select ralphdeck._withdraw_trials(p_space_id, d.payload::json, (d.payload::json ->> 'verb' = 'revoke') <> p_is_undo)
-        from ralphdeck.decisions d where d.space_id = p_space_id and d.id = p_decision;
 $$;

@@ -16,9 +16,11 @@ create table spaces (
     half_life_days double precision not null check (half_life_days between 1 and 36500),
     head_seq bigint not null default 0,
     head_hash bytea not null,
-    created_at timestamptz not null default now()
+    created_at timestamptz not null default now(),
+    channel uuid not null default gen_random_uuid()
 );
 comment on column spaces.epoch is 'Reference time of the decayed sums';
+comment on column spaces.channel is 'Name of the channel of NOTIFY; changes when a member is removed';
 
 create table members (
     member_id integer generated always as identity primary key,
@@ -41,6 +43,14 @@ create table projects (
     joined_by integer not null references members,
     joined_at timestamptz not null default now(),
     unique (space_id, id)
+);
+
+create table project_members (
+    space_id integer not null references spaces,
+    project_id integer not null references projects,
+    member_id integer not null references members,
+    joined_at timestamptz not null default now(),
+    primary key (project_id, member_id)
 );
 
 create table patterns (
@@ -74,6 +84,8 @@ create table decisions (
 );
 create index decisions_subjects on decisions using gin (subjects);
 
+create type use_status as enum ('counted', 'held', 'revoked');
+
 create table events (
     space_id integer not null,
     at timestamptz not null,
@@ -87,10 +99,14 @@ create table events (
     success boolean,
     kind text not null check (length(kind) <= 40),
     withdraws uuid,
+    status use_status not null default 'counted',
     primary key (space_id, at, id)
 ) partition by range (at);
 create unique index events_withdraws on events (space_id, at, withdraws) where withdraws is not null;
+create index events_held on events (space_id, member_id, pattern_id) where status = 'held';
+create index events_not_counted on events (space_id, project_id) where status <> 'counted';
 comment on table events is 'Uses of patterns. Append-only; a month is a partition; -infinity is the time of undated uses';
+comment on column events.status is 'Held uses count when a reviewer confirms them; revoked ones never do';
 
 create table events_earlier partition of events for values from (minvalue) to ('2020-01-01 00:00:00+00');
 create table events_later partition of events for values from ('2100-01-01 00:00:00+00') to (maxvalue);
@@ -125,6 +141,65 @@ create table project_sums (
     uses bigint not null default 0,
     primary key (space_id, project_id, day)
 );
+
+create table contributed (
+    space_id integer not null,
+    member_id integer not null,
+    pattern_id text not null,
+    results bigint not null default 0,
+    failed_at timestamptz,
+    held_successes bigint not null default 0,
+    held_failures bigint not null default 0,
+    held_first timestamptz,
+    held_last timestamptz,
+    primary key (space_id, pattern_id, member_id)
+);
+create index contributed_held on contributed (space_id) where held_successes + held_failures > 0;
+comment on table contributed is
+    'Results of contributors: those that count although no reviewer has confirmed them, and sums of the held ones';
+
+create table judged_uses (
+    space_id integer not null,
+    decision_id text not null,
+    at timestamptz not null,
+    id uuid not null,
+    before use_status not null,
+    after use_status not null,
+    primary key (space_id, decision_id, at, id)
+);
+comment on table judged_uses is 'What a decision about the uses of a member has changed, for undo and redo';
+
+create table trials (
+    space_id integer not null references spaces,
+    id uuid not null,
+    pattern_id text not null check (length(pattern_id) <= 200),
+    project_id integer not null references projects,
+    member_id integer not null references members,
+    kind text not null check (kind in ('returned', 'succeeded')),
+    share double precision not null check (share between 0.1 and 0.9),
+    rate smallint not null check (rate between 1 and 19),
+    is_held_out boolean not null,
+    outcome boolean not null,
+    is_reviewed boolean not null,
+    is_withdrawn boolean not null default false,
+    received_at timestamptz not null default now(),
+    primary key (space_id, id)
+);
+create index trials_of_pattern on trials (space_id, kind, pattern_id);
+create index trials_of_member on trials (member_id);
+comment on table trials is
+    'One task with or without a lesson, as a coin decided; is_reviewed: a reviewer sent it. Nothing here predicts a coin';
+
+create table spent (
+    space_id integer not null,
+    member_id integer not null,
+    day date not null,
+    what text not null,
+    pattern_id text not null default '',
+    amount bigint not null,
+    primary key (space_id, member_id, day, what, pattern_id)
+);
+comment on table spent is 'What a member has sent today (UTC), compared with the limits';
 
 create unlogged table presence (
     space_id integer not null,

@@ -1,4 +1,4 @@
--- Access of members, and their management. A member is the role of the session, whatever `set role` says.
+-- Access of members, their management, and their projects. A member is the role of the session, whatever `set role` says.
 
 create type access as (
     space_id integer,
@@ -83,8 +83,9 @@ begin
                 'the role %s does not exist in the database; create it with --create-login, or: create role %I login',
                 p_role, p_role);
         end if;
-        if lower(p_display_name) = 'ralphdeck' then
-            raise exception using errcode = 'RD004', message = 'the name ralphdeck is reserved';
+        if lower(p_display_name) ~ '^(ralphdeck|agent:|mcp:)' or p_display_name ~ '\((script|unattended)\)\s*$' then
+            raise exception using errcode = 'RD004', message = format(
+                'the name %s is reserved for programs; choose another name', p_display_name);
         end if;
         if exists (select from ralphdeck.members m where m.space_id = p_space_id and m.role_name <> p_role
                    and lower(m.display_name) = lower(p_display_name)) then
@@ -99,6 +100,9 @@ begin
     if p_level is null then
         update ralphdeck.members m set level = null, changed_by = p_by, changed_at = now()
             where m.space_id = p_space_id and m.role_name = p_role;
+        -- LISTEN needs no right. Who was removed still listens on the old channel, which says nothing any more.
+        perform ralphdeck._notify(s.id, 'channel') from ralphdeck.spaces s where s.space_id = p_space_id;
+        update ralphdeck.spaces s set channel = gen_random_uuid() where s.space_id = p_space_id;
     elsif not exists (select from pg_auth_members a join pg_roles g on g.oid = a.roleid
                       join pg_roles r on r.oid = a.member
                       where g.rolname = 'ralphdeck_member' and r.rolname = p_role) then
@@ -154,22 +158,51 @@ create function join_project(p_space uuid, p_project uuid, p_name text) returns 
 as $$
 declare
     me ralphdeck.access := ralphdeck._require(p_space, 'contributor', 'sending the uses of a project');
+    owner text;
 begin
+    -- Members see the IDs of all projects, but the uses of a project are those of who joined it.
+    if me.level < 'reviewer' and not exists (
+            select from ralphdeck.projects p join ralphdeck.project_members j using (project_id)
+            where p.space_id = me.space_id and p.id = p_project and j.member_id = me.member_id) then
+        select m.display_name into owner from ralphdeck.projects p join ralphdeck.members m on m.member_id = p.joined_by
+            where p.space_id = me.space_id and p.id = p_project;
+        if found then
+            raise exception using errcode = 'RD001', message = format(
+                'the project was joined by %s; joining it, too, needs reviewer. Run: ralphdeck team join --leave, then '
+                'ralphdeck team join', owner);
+        end if;
+    end if;
     insert into ralphdeck.projects as p (space_id, id, name, joined_by)
         values (me.space_id, p_project, p_name, me.member_id)
         on conflict (space_id, id) do update set name = excluded.name
             where p.name <> excluded.name and (p.joined_by = me.member_id or me.level >= 'reviewer');
+    insert into ralphdeck.project_members (space_id, project_id, member_id)
+        select p.space_id, p.project_id, me.member_id from ralphdeck.projects p
+            where p.space_id = me.space_id and p.id = p_project
+        on conflict do nothing;
+    if found then
+        perform ralphdeck._spend(me, 'projects', 1);
+    end if;
 end $$;
 
-create function _project(p_space_id integer, p_project uuid) returns integer
+create function _project(p_me access, p_project uuid) returns integer
     language plpgsql stable set search_path = pg_catalog, pg_temp
 as $$
 declare
-    number integer := (select p.project_id from ralphdeck.projects p where p.space_id = p_space_id and p.id = p_project);
+    number integer := (select p.project_id
+        from ralphdeck.projects p join ralphdeck.project_members j using (project_id)
+        where p.space_id = p_me.space_id and p.id = p_project and j.member_id = p_me.member_id);
 begin
     if number is null then
         raise exception using errcode = 'RD004', message = format(
-            'the project %s has not joined the space; run: ralphdeck team join', p_project);
+            'you have not joined the project %s to the space; run: ralphdeck team join', p_project);
     end if;
     return number;
 end $$;
+
+create function _notify(p_space uuid, p_what text) returns void
+    language sql set search_path = pg_catalog, pg_temp
+as $$
+    select pg_notify('ralphdeck_' || replace(s.channel::text, '-', ''), p_what)
+        from ralphdeck.spaces s where s.id = p_space
+$$;
