@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from core.base.paths import ProjectPaths
 from core.files.json_editor import BadJson, JsonText
-from core.records.patterns import Pattern, PatternType, RecordedCounts, SourceLoop
-from core.records.times import parse_time
+from core.records.patterns import Pattern, RecordedCounts
 from core.sources.pattern_text import empty_file, find, insert, merge_records, records
 from core.sources.patterns import ArchivedPattern, PatternFile, read_archives, read_patterns
 
@@ -41,65 +40,6 @@ def one(**fields: Any) -> Pattern:
 
 def codes(found: PatternFile) -> list[tuple[str, str]]:
     return [(finding.code, finding.pointer) for finding in found.findings]
-
-
-class TestDocuments:
-    """Expected fields of the documented examples."""
-
-    def test_error_patterns_are_read(self) -> None:
-        found = read_patterns(FILE, (SHARED / "error-patterns.json").read_bytes())
-        assert [pattern.id for pattern in found.patterns] == [
-            "pat-error-null-check-001",
-            "pat-error-null-check-015",
-            "pat-error-type-mismatch-003",
-        ]
-        assert found.findings == ()
-        first, second, third = found.patterns
-        assert first.title == "TypeError: null check"
-        assert first.error_pattern == "Cannot read property '.*' of null"
-        assert first.location_hints == ("*.ts:validateInput", "*.ts:processData")
-        assert first.description == "Add null check before property access"
-        assert first.category == "add_null_check"
-        assert first.template_language == "typescript"
-        assert first.recorded_counts == RecordedCounts(rate=0.92, uses=12)
-        assert first.last_used == parse_time("2026-02-02T15:00:00Z")
-        assert first.source_loops[1] == SourceLoop(
-            loop_id="ralph-fix-validation-b2c3d4e5",
-            at=parse_time("2026-02-02T14:30:00Z"),
-            contributed_by="debugger",
-        )
-        assert second.recorded_counts == RecordedCounts(rate=0.75, uses=4, successes=3, failures=1)
-        assert third.title == "TypeError: type mismatch"
-        assert [loop.loop_id for loop in third.source_loops] == ["ralph-a", "ralph-b", "ralph-c"]
-        assert [(point.rate, point.sample_size) for point in third.trend] == [(1.0, 1), (0.9, 10), (0.94, 18)]
-
-    def test_a_success_pattern_is_read(self) -> None:
-        (pattern,) = read_patterns("x/success-patterns.json", (SHARED / "success-patterns.json").read_bytes()).patterns
-        assert pattern.type is PatternType.SUCCESS
-        assert pattern.title == "Test generation"
-        assert pattern.category == "testing"
-        assert pattern.task_pattern == "(?i)(add|write|generate).*tests?"
-        assert len(pattern.steps) == 6
-        assert pattern.tools == ("Read", "Write", "Bash (npm test)")
-        assert pattern.average_iterations == 2.5
-        assert pattern.source_loops[0].outcome == "success"
-        assert pattern.source_loops[0].iteration == 3
-
-    def test_an_anti_pattern_is_read(self) -> None:
-        (pattern,) = read_patterns("x/anti-patterns.json", (SHARED / "anti-patterns.json").read_bytes()).patterns
-        assert pattern.type is PatternType.ANTI
-        assert pattern.title == "Premature optimization"
-        assert pattern.recorded_counts == RecordedCounts(rate=0.85, uses=4)
-        assert pattern.category == "scope_creep"
-        assert pattern.better_alternative == "Complete primary task first, then optimize if needed"
-        assert pattern.better_pattern_id == "pat-success-refactor-module-002"
-
-    def test_a_code_template_is_read(self) -> None:
-        (pattern,) = read_patterns("x/code-templates.json", (SHARED / "code-templates.json").read_bytes()).patterns
-        assert pattern.type is PatternType.TEMPLATE
-        assert pattern.title == "Async error handler"
-        assert pattern.placeholders == (("async_function", "The async function to call"),)
-        assert pattern.recorded_counts == RecordedCounts(rate=0.95, uses=18)
 
 
 class TestShapes:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -146,6 +147,14 @@ def open_case(adapter: Adapter, case: str, to: Path, *, now: datetime = NOW, mod
             target.write_bytes(data.encode("utf-8", "surrogateescape"))
         os.utime(target, (modified_at.timestamp(), modified_at.timestamp()))
     return Case(adapter, to, now)
+
+
+def plain(value: Any) -> Any:
+    """Return a record as JSON, without fields that have their default."""
+    if isinstance(value, msgspec.Struct):
+        fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
+        return {field.name: plain(given) for field, given in fields if given != field.default}
+    return [plain(one) for one in value] if isinstance(value, tuple | list) else msgspec.to_builtins(value)
 
 
 DAMAGES: Final[dict[str, Callable[[bytes], bytes]]] = {

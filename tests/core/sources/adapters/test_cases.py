@@ -27,7 +27,16 @@ from core.records.loops import Loop, LoopStatus
 from core.sources.adapters.adapter_table import own_adapters
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.join import join_loops
-from tests.core.sources.adapters.fixtures import ANY_JSON, DATA, NOW, Case, check_damages, check_replacements, open_case
+from tests.core.sources.adapters.fixtures import (
+    ANY_JSON,
+    DATA,
+    NOW,
+    Case,
+    check_damages,
+    check_replacements,
+    open_case,
+    plain,
+)
 from tests.e2e import play_frankbria, play_guardrails, play_open_ralph, play_ralph_loop, play_snarktank
 from tests.e2e.play_runner import Steps
 
@@ -82,14 +91,6 @@ PIDS = (101, 4242, 4343, 4821)
 """Processes in the files of the cases."""
 PROGRAMS = ("ralph.sh", "ralph-loop.sh", "ralph_loop.sh")
 MAX_LESSONS = 20
-
-
-def plain(value: Any) -> Any:
-    """Return a record as JSON, without fields that have their default."""
-    if isinstance(value, msgspec.Struct):
-        fields = ((field, getattr(value, field.name)) for field in msgspec.structs.fields(value))
-        return {field.name: plain(given) for field, given in fields if given != field.default}
-    return [plain(one) for one in value] if isinstance(value, tuple | list) else msgspec.to_builtins(value)
 
 
 def record(name: str, folder: Path) -> list[str]:
