@@ -86,22 +86,10 @@ UNKNOWN = [
 ]
 
 
-def test_a_report_of_a_failure_is_a_failure() -> None:
-    for runner in FAILED:
-        assert read_report(FAILED[runner]) is False, runner
-
-
-def test_a_report_of_a_success_is_a_success() -> None:
-    for runner in PASSED:
-        assert read_report(PASSED[runner]) is True, runner
-
-
-def test_other_output_proves_nothing() -> None:
-    for output in UNKNOWN:
-        assert read_report(output) is None, output
-
-
-def test_one_failure_among_several_reports_is_a_failure() -> None:
+def test_reports_show_failure_and_success_and_other_output_proves_nothing() -> None:
+    for expected, outputs in ((False, FAILED), (True, PASSED), (None, {output: output for output in UNKNOWN})):
+        for runner, output in outputs.items():
+            assert read_report(output) is expected, runner
     assert read_report(f"{FAILED['ruff']}\n{PASSED['pytest']}") is False
 
 
@@ -112,70 +100,37 @@ def test_a_printed_exit_code_decides_if_the_command_prints_one() -> None:
 
 
 def test_pipes_and_lists_hide_the_result_of_a_program() -> None:
-    for command in (
-        "npm test | tail -5",
-        "pytest || true",
-        "pytest; echo done",
-        "a\nb",
-        "pytest 2>&1 | tee log",
-        "serve &",
-    ):
-        assert hides_result(command), command
+    hidden = ("npm test | tail -5", "pytest || true", "pytest; echo done", "a\nb", "pytest 2>&1 | tee log", "serve &")
+    shown = ("pytest -q", "cd a && pytest", "pytest 2>&1", "pytest -k 'a or b; c | d'", 'echo "a; b"', "make;")
+    more = ("pytest &> log", "set -o pipefail && pytest | tail")
+    assert [hides_result(command) for command in (*hidden, *shown, *more)] == [True] * 6 + [False] * 8
 
 
-def test_other_commands_show_their_result() -> None:
-    for command in (
-        "pytest -q",
-        "cd a && pytest",
-        "pytest 2>&1",
-        "pytest -k 'a or b; c | d'",
-        'echo "a; b"',
-        "pytest &> log",
-        "make;",
-        "set -o pipefail && pytest | tail",
-    ):
-        assert not hides_result(command), command
-
-
-def test_an_exit_code_is_believed_before_the_report() -> None:
-    assert command_result("pytest", FAILED["pytest"], True) is True
-    assert command_result("pytest", PASSED["pytest"], False) is False
-
-
-def test_without_the_exit_code_of_the_check_its_report_decides() -> None:
-    for command, has_succeeded in (("pytest", None), ("pytest | tail -3", True), ("pytest; true", True)):
-        assert command_result(command, FAILED["pytest"], has_succeeded) is False
-        assert command_result(command, PASSED["pytest"], has_succeeded) is True
-        assert command_result(command, "printed something", has_succeeded) is None
-
-
-def test_programs_that_only_read_check_nothing() -> None:
-    assert command_result("cat test.log | grep failed", FAILED["pytest"], True) is True
-    assert command_result("cat test.log", FAILED["pytest"], None) is None
-
-
-@given(st.text(alphabet="\n 01:=.,-|()#FAILEDerropasdtn\t", max_size=500) | st.text(max_size=500))
-def test_any_output_is_read(output: str) -> None:
-    assert read_report(output * 50) in (True, False, None)
-
-
-def test_a_test_run_is_recognized() -> None:
-    for command in (
+def test_a_test_run_and_a_command_that_only_reads_are_recognized() -> None:
+    tests = (
         "pytest -q",
         "cd shop && uv run pytest tests",
         "npm test",
         "npm run test:unit",
         "go test ./...",
         "make check",
-    ):
-        assert is_test_run(command), command
+    )
+    others = ("ruff check .", "pytest | tail -5", "pytest || true", "npm run build", "ls", "")
+    assert [is_test_run(command) for command in (*tests, *others)] == [True] * 6 + [False] * 6
+    assert is_read_only("cd shop && cat a | grep b") and not is_read_only("cat a > b")
 
 
-def test_a_command_whose_exit_code_is_not_that_of_tests_is_not_a_test_run() -> None:
-    for command in ("ruff check .", "pytest | tail -5", "pytest || true", "npm run build", "ls", ""):
-        assert not is_test_run(command), command
+def test_the_report_decides_unless_the_exit_code_of_the_check_is_known() -> None:
+    assert command_result("pytest", FAILED["pytest"], True) is True
+    assert command_result("pytest", PASSED["pytest"], False) is False
+    for command, has_succeeded in (("pytest", None), ("pytest | tail -3", True), ("pytest; true", True)):
+        assert command_result(command, FAILED["pytest"], has_succeeded) is False
+        assert command_result(command, PASSED["pytest"], has_succeeded) is True
+        assert command_result(command, "printed something", has_succeeded) is None
+    assert command_result("cat test.log | grep failed", FAILED["pytest"], True) is True, "it only reads"
+    assert command_result("cat test.log", FAILED["pytest"], None) is None
 
 
-def test_a_command_that_redirects_its_output_is_not_read_only() -> None:
-    assert is_read_only("cd shop && cat a | grep b")
-    assert not is_read_only("cat a > b")
+@given(st.text(alphabet="\n 01:=.,-|()#FAILEDerropasdtn\t", max_size=500) | st.text(max_size=500))
+def test_any_output_is_read(output: str) -> None:
+    assert read_report(output * 50) in (True, False, None)

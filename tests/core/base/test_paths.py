@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,72 +27,44 @@ from core.base.user_settings import find_own_name, own_names
 from core.files.file_reader import Problem, RawFile, read_file
 
 
-def test_ordinary_ids_can_be_path_components() -> None:
+def test_an_id_that_could_leave_the_folder_is_refused() -> None:
     for name in ("ralph-fix-auth-a1b2c3d4", "task_001", "a", "v1.2", "9"):
         assert safe_component(name) == name, name
-
-
-def test_an_id_that_could_leave_the_folder_is_refused() -> None:
-    for name in (
-        "",
-        ".",
-        "..",
-        "../x",
-        "a/b",
-        "a\\b",
-        ".hidden",
-        "a..b",
-        "a\x00",
-        "a b",
-        "é",
-        "-rf",
-        "a\n",
-        "x" * 201,
-        "\ud800",
-    ):
+    odd = ("", ".", "..", "../x", "a/b", "a\\b", ".hidden", "a..b", "a\x00", "a b", "é", "-rf", "a\n", "x" * 201)
+    for name in (*odd, "\ud800"):
         with pytest.raises(BadInput):
             safe_component(name)
 
 
-def test_every_folder_of_a_project_resolves_to_the_project(tmp_path: Path) -> None:
-    (tmp_path / ".aiwg/ralph").mkdir(parents=True)
-    for folder in (tmp_path, tmp_path / ".aiwg", tmp_path / ".aiwg/ralph"):
-        assert project_at(folder).project == tmp_path
-
-
-def test_a_project_may_be_empty(tmp_path: Path) -> None:
-    assert project_at(tmp_path).ralph == tmp_path / ".aiwg/ralph"
+def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src").mkdir()
+    assert project_at(tmp_path).ralph == tmp_path / ".aiwg/ralph", "a project may be empty"
+    assert find_project(tmp_path / "src", or_repository=True).project == tmp_path, "for what only reads"
+    with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
+        find_project(tmp_path / "src")
     with pytest.raises(ProjectNotFound, match="not a folder"):
         project_at(tmp_path / "missing")
-
-
-def test_the_nearest_project_above_is_found(tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
     (tmp_path / "src/inner/.aiwg/ralph-external").mkdir(parents=True)
     (tmp_path / "src/inner/deep").mkdir()
+    for folder in (tmp_path, tmp_path / ".aiwg", tmp_path / ".aiwg/ralph"):
+        assert project_at(folder).project == tmp_path
+    assert not why_not_used(tmp_path)
     assert find_project(tmp_path / "src").project == tmp_path
     assert find_project(tmp_path / "src/inner/deep").project == tmp_path / "src/inner"
 
 
-def test_the_error_for_a_missing_project_names_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(ProjectNotFound, match=r"--project.*demo"):
-        find_project(tmp_path)
-
-
-def test_relative_and_inside_are_inverse(tmp_path: Path) -> None:
-    paths = ProjectPaths(tmp_path)
+def test_only_paths_of_the_project_are_inside(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
     paths.patterns.mkdir(parents=True)
     file = paths.pattern_file("anti")
     assert paths.relative(file) == ".aiwg/ralph/shared/patterns/anti-patterns.json"
     assert paths.inside(paths.relative(file)) == file.resolve()
-
-
-def test_paths_outside_are_refused(tmp_path: Path) -> None:
-    paths = ProjectPaths(tmp_path / "project")
-    paths.ralph.mkdir(parents=True)
     (tmp_path / "secret").write_text("x")
     (paths.ralph / "link").symlink_to(tmp_path)
-    for name in ("../secret", ".aiwg/../../secret", ".aiwg/ralph/link/secret", "/etc/passwd", "README.md"):
+    outside = ("../secret", ".aiwg/../../secret", ".aiwg/ralph/link/secret", "/etc/passwd", "README.md")
+    for name in (*outside, ".aiwg/a\x00b", ".aiwg/\ud800"):
         with pytest.raises(BadInput):
             paths.inside(name)
 
@@ -109,22 +80,6 @@ def test_unlinked_refuses_links(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to(tmp_path / "project")
     behind = ProjectPaths(tmp_path / "other")
     assert behind.unlinked(".aiwg/ralph/tasks/t") == behind.tasks / "t"
-
-
-@pytest.mark.parametrize("name", ["a\x00b", "\ud800"], ids=["null", "surrogate"])
-def test_invalid_paths_are_refused(tmp_path: Path, name: str) -> None:
-    paths = ProjectPaths(tmp_path)
-    paths.ralph.mkdir(parents=True)
-    with pytest.raises(BadInput):
-        paths.inside(f".aiwg/{name}")
-
-
-def test_a_repository_is_a_project_only_for_what_reads(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "src").mkdir()
-    assert find_project(tmp_path / "src", or_repository=True).project == tmp_path
-    with pytest.raises(ProjectNotFound):
-        find_project(tmp_path / "src")
 
 
 def test_a_project_above_the_repository_is_not_taken(tmp_path: Path) -> None:
@@ -183,11 +138,6 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     (folder / ".aiwg/ralph").mkdir(parents=True)
     return folder
-
-
-def test_an_own_folder_is_used(project: Path) -> None:
-    assert not why_not_used(project)
-    assert find_project(project).project == project
 
 
 def test_a_link_is_refused_wherever_it_leads(project: Path) -> None:
@@ -290,38 +240,22 @@ def test_case_does_not_matter_but_nothing_else_is_guessed() -> None:
     )
 
 
-def _check_same_as_platformdirs() -> None:
-    assert config_folder() == platformdirs.user_config_path("ralphdeck")
-    assert state_folder() == platformdirs.user_state_path("ralphdeck")
-    assert cache_folder() == platformdirs.user_cache_path("ralphdeck")
-
-
-def test_folders_are_those_of_platformdirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for kind in ("CONFIG", "STATE", "CACHE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind))
-    _check_same_as_platformdirs()
-
-
-def test_folders_without_variables_are_below_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [None, "relative", "absolute"])
+def test_folders_are_those_of_platformdirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for kind in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
+        if value is not None:
+            monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind) if value == "absolute" else value)
+    expected = (
+        platformdirs.user_config_path("ralphdeck"),
+        platformdirs.user_state_path("ralphdeck"),
+        platformdirs.user_cache_path("ralphdeck"),
+    )
+    assert (config_folder(), state_folder(), cache_folder()) == expected
     assert tmp_path in cache_folder().parents
-    _check_same_as_platformdirs()
-
-
-def test_a_relative_folder_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert tmp_path in cache_folder().parents
-
-
-@pytest.mark.parametrize("folder", [config_folder, state_folder, cache_folder])
-def test_an_unknown_home_folder_is_refused_and_not_in_the_project(
-    monkeypatch: pytest.MonkeyPatch, folder: Callable[[], Path]
-) -> None:
-    monkeypatch.setenv("HOME", "here")
-    for kind in ("CONFIG", "STATE", "CACHE"):
-        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
-    with pytest.raises(BadInput, match="HOME"):
-        folder()
+    if value != "absolute":  # a relative folder would be in the project
+        monkeypatch.setenv("HOME", "here")
+        for folder in (config_folder, state_folder, cache_folder):
+            with pytest.raises(BadInput, match="HOME"):
+                folder()

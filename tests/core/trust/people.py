@@ -61,7 +61,7 @@ class Person:
         """Start a session of an agent with a prompt; returns the context that its hook gives."""
         self.act()
         self.sessions += 1
-        return SimulatedAgent(self.paths, session=f"{self.name}-{self.sessions}").prompt(prompt)
+        return SimulatedAgent(self.paths, session=f"{self.name}-{self.folder.name}-{self.sessions}").prompt(prompt)
 
     def log(self) -> dict[str, bool]:
         """Return whether each decision was made elsewhere, by verb and subject."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -51,12 +52,20 @@ def test_everything_in_a_clone_can_be_looked_at(evil: Person, clone: Clone) -> N
     assert victim.log() == {"release pat-success-attack-001": True, "promote pat-success-attack-001": True}
 
 
-def test_approvals_of_a_clone_approve_nothing_in_a_trusted_project(evil: Person, clone: Clone) -> None:
+def test_trust_is_that_of_a_repository_with_its_worktrees_until_it_is_revoked(evil: Person, clone: Clone) -> None:
     victim = clone()
     assert victim.run("trust", "--yes").code == 0
     context = victim.ask()
-    assert HARMLESS[:-1] in context
-    assert "evil.example" not in context
+    assert HARMLESS[:-1] in context and "evil.example" not in context, "approvals of a clone approve nothing"
+    victim.git("worktree", "add", "-q", "../tree", "-b", "other")
+    tree, forged = victim.folder.with_name("tree"), victim.folder.with_name("forged")
+    assert HARMLESS[:-1] in replace(victim, folder=tree).ask()
+    tree.rename(forged)
+    assert FOR_AGENTS in replace(victim, folder=forged).ask(), "it only names a worktree of the repository"
+    evil.git("clone", "-q", str(evil.folder), str(victim.folder / "vendor/evil"))
+    assert FOR_AGENTS in replace(victim, folder=victim.folder / "vendor/evil").ask(), "a submodule is another project"
+    assert victim.run("trust", "--revoke").code == 0
+    assert FOR_AGENTS in victim.ask()
 
 
 def test_an_active_loop_of_a_clone_gives_nothing_at_the_start_of_a_session(evil: Person, clone: Clone) -> None:
@@ -91,24 +100,6 @@ def test_a_declined_project_gives_nothing_and_is_not_mentioned_again(evil: Perso
     assert victim.ask() == ""
 
 
-def test_trust_can_be_revoked(evil: Person, clone: Clone) -> None:
-    victim = clone()
-    victim.run("trust", "--yes")
-    assert HARMLESS[:-1] in victim.ask()
-    assert victim.run("trust", "--revoke").code == 0
-    assert FOR_AGENTS in victim.ask()
-
-
-def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted(evil: Person, clone: Clone) -> None:
-    victim = clone()
-    victim.run("trust", "--yes")
-    aside = victim.folder.with_name("aside")
-    victim.folder.rename(aside)
-    clone_again = Person(victim.name, victim.home, victim.folder, victim.environment, victim.call)
-    evil.git("clone", "-q", str(evil.folder), str(victim.folder))
-    assert FOR_AGENTS in clone_again.ask()
-
-
 def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Person, clone: Clone) -> None:
     write_patterns(author.folder, harmless=HARMLESS)
     record = {"kind": "team", "space": "evil", "half_life_days": 90}
@@ -126,24 +117,6 @@ def test_sums_of_a_team_count_only_in_a_project_that_the_user_joined(author: Per
     assert not index.load().team.space
 
 
-def test_worktrees_share_the_trust_in_their_repository(evil: Person, clone: Clone) -> None:
-    victim = clone()
-    victim.run("trust", "--yes")
-    victim.git("worktree", "add", "-q", "../tree", "-b", "other")
-    worktree = Person(victim.name, victim.home, victim.folder.with_name("tree"), victim.environment, victim.call)
-    assert HARMLESS[:-1] in worktree.ask()
-
-
-def test_a_folder_that_names_the_worktrees_of_another_repository_is_not_trusted(evil: Person, clone: Clone) -> None:
-    victim = clone()
-    victim.run("trust", "--yes")
-    victim.git("worktree", "add", "-q", "../tree", "-b", "other")
-    forged = victim.folder.with_name("forged")
-    victim.folder.with_name("tree").rename(forged)
-    forger = Person(victim.name, victim.home, forged, victim.environment, victim.call)
-    assert FOR_AGENTS in forger.ask()
-
-
 def test_the_environment_can_name_folders_in_which_all_projects_are_trusted(
     evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,15 +125,6 @@ def test_the_environment_can_name_folders_in_which_all_projects_are_trusted(
     context = victim.ask()
     assert HARMLESS[:-1] in context
     assert "evil.example" not in context  # approvals made elsewhere still approve nothing
-
-
-def test_a_submodule_is_a_project_of_its_own(evil: Person, author: Person, clone: Clone, tmp_path: Path) -> None:
-    victim = clone()
-    victim.run("trust", "--yes")
-    vendored = victim.folder / "vendor/evil"
-    evil.git("clone", "-q", str(evil.folder), str(vendored))
-    inside = Person(victim.name, victim.home, vendored, victim.environment, victim.call)
-    assert FOR_AGENTS in inside.ask()
 
 
 def test_an_agent_cannot_trust_a_project(evil: Person, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +170,9 @@ def test_with_scripts_none_a_script_trusts_nothing(evil: Person, clone: Clone, m
     assert not is_trusted(victim.paths)
 
 
-def test_a_key_that_a_repository_brings_is_not_taken(evil: Person, author: Person, clone: Clone) -> None:
+def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted_whatever_key_it_brings(
+    evil: Person, clone: Clone
+) -> None:
     evil.git("add", "-f", ".aiwg")
     evil.commit()
     victim = clone()

@@ -12,7 +12,7 @@ from tests.authors import be_script
 from tests.core.trust.people import ATTACK, HARMLESS, Person, write_patterns
 
 Clone = Callable[[], Person]
-OWN, THEIRS = "pat-success-own-001", "pat-success-theirs-001"
+OWN, THEIRS, LATE = "pat-success-own-001", "pat-success-theirs-001", "pat-success-late-001"
 
 
 @pytest.fixture
@@ -31,29 +31,23 @@ def state_of(person: Person, pattern: str) -> str:
     return str(json.loads(person.run("pattern", "show", pattern, "--json").out)["pattern"]["state"])
 
 
-def test_promotions_of_a_colleague_are_one_question_and_count_once_confirmed(author: Person, colleague: Person) -> None:
+def test_decisions_of_a_colleague_count_once_they_are_confirmed(author: Person, colleague: Person) -> None:
     assert author.run("pattern", "deprecate", THEIRS, "--reason", "harmful").code == 0
     assert author.run("pattern", "note", OWN, "see the wiki").code == 0
     author.commit()
     colleague.git("pull", "-q")
     assert colleague.log() == {f"promote {OWN}": False, f"deprecate {THEIRS}": True, f"note {OWN}": True}
     assert state_of(colleague, THEIRS) == "proven"
-    arrived = json.loads(colleague.run("trust", "--show", "--json").out)
-    assert [one["subject"] for one in arrived["decisions"]] == [THEIRS, OWN]
-    assert colleague.run("trust", "--confirm", "all").code == 0
-    assert state_of(colleague, THEIRS) == "deprecated"
-    assert not any(colleague.log().values())
-
-
-def test_decisions_can_be_confirmed_one_by_one(author: Person, colleague: Person) -> None:
-    author.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
-    author.run("pattern", "note", OWN, "see the wiki")
-    author.commit()
-    colleague.git("pull", "-q")
-    [first, _] = json.loads(colleague.run("trust", "--show", "--json").out)["decisions"]
+    first, second = json.loads(colleague.run("trust", "--show", "--json").out)["decisions"]
+    assert (first["subject"], second["subject"]) == (THEIRS, OWN)
+    before = colleague.paths.ledger.read_bytes()
+    assert colleague.run("undo", first["id"]).code == 1
+    assert colleague.paths.ledger.read_bytes() == before
     assert colleague.run("trust", "--confirm", first["id"]).code == 0
-    assert colleague.log()[f"deprecate {THEIRS}"] is False
-    assert colleague.log()[f"note {OWN}"] is True
+    assert (colleague.log()[f"deprecate {THEIRS}"], colleague.log()[f"note {OWN}"]) == (False, True)
+    assert state_of(colleague, THEIRS) == "deprecated"
+    assert colleague.run("trust", "--confirm", "all").code == 0
+    assert not any(colleague.log().values())
 
 
 def test_own_decisions_stay_own_through_rebase_merge_and_branches(author: Person, colleague: Person) -> None:
@@ -99,40 +93,26 @@ def test_a_changed_line_of_an_own_decision_is_not_an_own_one(author: Person) -> 
     assert author.log() == {f"promote {OWN}": True}
 
 
-def test_lessons_that_arrive_later_are_candidates_until_something_here_raises_them(
-    author: Person, colleague: Person
+@pytest.mark.parametrize("accepts", [False, True])
+def test_lessons_that_arrive_later_are_candidates_until_the_user_or_something_here_raises_them(
+    author: Person, colleague: Person, accepts: bool
 ) -> None:
     texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
     write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
     author.run("trust", "--yes")
-    assert state_of(author, "pat-success-late-001") == "proven"
+    for number in range(0 if accepts else 12):
+        author.run("loop", "record", f"job-{number}", LATE, "--success")
+    assert state_of(author, LATE) == "proven"
     author.commit()
     colleague.git("pull", "-q")
-    assert state_of(colleague, THEIRS) == "proven"
-    assert state_of(colleague, "pat-success-late-001") == "candidate"
-    assert json.loads(colleague.run("trust", "--show", "--json").out)["patterns"] == ["pat-success-late-001"]
-    for number in range(12):
-        colleague.run("loop", "record", f"job-{number}", "pat-success-late-001", "--success")
-    assert state_of(colleague, "pat-success-late-001") == "proven"
-
-
-def test_events_from_elsewhere_raise_no_lesson_that_arrived_later(author: Person, colleague: Person) -> None:
-    texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
-    write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
-    for number in range(12):
-        author.run("loop", "record", f"job-{number}", "pat-success-late-001", "--success")
-    author.commit()
-    colleague.git("pull", "-q")
-    assert state_of(colleague, "pat-success-late-001") == "candidate"
-
-
-def test_lessons_that_arrived_later_count_once_the_user_accepts_them(author: Person, colleague: Person) -> None:
-    texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
-    write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
-    author.commit()
-    colleague.git("pull", "-q")
-    assert colleague.run("trust", "--yes").code == 0
-    assert state_of(colleague, "pat-success-late-001") == "proven"
+    assert (state_of(colleague, THEIRS), state_of(colleague, LATE)) == ("proven", "candidate")
+    assert json.loads(colleague.run("trust", "--show", "--json").out)["patterns"] == [LATE]
+    if accepts:
+        assert colleague.run("trust", "--yes").code == 0
+    else:
+        for number in range(12):
+            colleague.run("loop", "record", f"own-job-{number}", LATE, "--success")
+    assert state_of(colleague, LATE) == "proven"
 
 
 def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> None:
@@ -142,6 +122,8 @@ def test_with_the_user_setting_no_number_in_a_file_counts(colleague: Person) -> 
     file.write_text('[trust]\nclaims = "candidate"\n')
     assert state_of(colleague, THEIRS) == "candidate"
     assert state_of(colleague, OWN) == "proven"  # a person promoted it
+    shown = json.loads(colleague.run("trust", "--show", "--json").out)
+    assert (shown["patterns"], shown["decisions"]) == ([], []), "the lessons do not come from elsewhere"
 
 
 def test_proposals_of_agents_elsewhere_make_no_question_here(
@@ -159,25 +141,6 @@ def test_proposals_of_agents_elsewhere_make_no_question_here(
 def _proposals(person: Person) -> list[str]:
     questions = json.loads(person.run("review", "--json").out)["questions"]
     return [one["subject"] for one in questions if one["kind"] == "proposal"]
-
-
-def test_a_decision_made_elsewhere_cannot_be_undone_here(author: Person, colleague: Person) -> None:
-    author.run("pattern", "deprecate", THEIRS, "--reason", "harmful")
-    author.commit()
-    colleague.git("pull", "-q")
-    [found] = json.loads(colleague.run("trust", "--show", "--json").out)["decisions"]
-    before = colleague.paths.ledger.read_bytes()
-    assert colleague.run("undo", found["id"]).code == 1
-    assert colleague.paths.ledger.read_bytes() == before
-
-
-def test_own_settings_about_numbers_do_not_make_lessons_ones_from_elsewhere(colleague: Person) -> None:
-    colleague.act()
-    file = user_settings_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text('[trust]\nclaims = "candidate"\n')
-    shown = json.loads(colleague.run("trust", "--show", "--json").out)
-    assert (shown["patterns"], shown["decisions"]) == ([], [])
 
 
 ATTACKED = "pat-success-attack-001"
