@@ -55,7 +55,7 @@ def test_invalid_values_are_refused_with_the_field() -> None:
 
 
 def test_values_out_of_bounds_are_refused_with_the_bounds() -> None:
-    no_weights = {"success_weight": 0, "duration_weight": 0, "errors_weight": 0}
+    no_weights: dict[str, Any] = {"success_weight": 0, "duration_weight": 0, "errors_weight": 0}
     prefix = "anti_pattern_prefix must be a text of 1 to 40 visible characters"
     rows: list[tuple[Any, dict[str, Any], str]] = [
         (MaturitySettings, {"max_harmful": 1.5}, r"max_harmful must be a number from 0 to 1, not 1\.5"),

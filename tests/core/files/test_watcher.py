@@ -89,6 +89,8 @@ def test_starts_with_a_sweep_and_leaves_no_thread(project: ProjectPaths) -> None
         state = watcher.state
         assert (state.mode, state.reason) == (WatchMode.EVENTS, "")
         assert state.watches == 5
+        with pytest.raises(RuntimeError, match="only once"):
+            watcher.start()
     assert set(threading.enumerate()) == before
     assert watcher.state.mode is WatchMode.WAITING
 
@@ -237,11 +239,6 @@ def test_stop_from_within_a_call(project: ProjectPaths) -> None:
     watcher.start()
     assert stopped.wait(10)
     watcher.stop()
-
-
-def test_starts_only_once(project: ProjectPaths) -> None:
-    with watched(project) as (watcher, _), pytest.raises(RuntimeError, match="only once"):
-        watcher.start()
 
 
 def test_sweeps_regularly(project: ProjectPaths) -> None:

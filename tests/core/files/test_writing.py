@@ -41,28 +41,18 @@ def journal(tmp_path: Path) -> AppendLog:
     return AppendLog(tmp_path / "curation" / "ledger.jsonl", lock_seconds=0.05)
 
 
-def test_lines_are_read_in_the_order_of_appending(journal: AppendLog) -> None:
+def test_complete_lines_are_read_in_the_order_of_appending(journal: AppendLog) -> None:
+    assert journal.read() == (b"", 0), "a missing log"
     journal.append([b'{"n":1}', b'{"n":2}'])
+    _, offset = journal.read()
     journal.append([b'{"n":3}'])
     assert journal.read() == (b'{"n":1}\n{"n":2}\n{"n":3}\n', 24)
-
-
-def test_reading_continues_at_an_offset(journal: AppendLog) -> None:
-    journal.append([b'{"n":1}'])
-    _, offset = journal.read()
-    journal.append([b'{"n":2}'])
-    assert journal.read(offset) == (b'{"n":2}\n', 16)
-
-
-def test_a_missing_log_reads_as_empty(journal: AppendLog) -> None:
-    assert journal.read() == (b"", 0)
-
-
-def test_an_incomplete_last_line_is_not_read(journal: AppendLog) -> None:
-    journal.append([b'{"n":1}'])
+    assert journal.read(offset) == (b'{"n":3}\n', 24)
     with journal.path.open("ab") as file:
-        file.write(b'{"n":')
-    assert journal.read() == (b'{"n":1}\n', 8)
+        file.write(b'{"n":4}')
+    assert journal.read(offset) == (b'{"n":3}\n', 24), "an incomplete last line"
+    journal.append([b'{"n":5}'])
+    assert journal.read(offset)[0] == b'{"n":3}\n{"n":4}\n{"n":5}\n', "a complete record gets a line end"
 
 
 @pytest.mark.parametrize("torn", [b'{"n":', b"\x00" * 70_000, b'{"n":2}\x00'])
@@ -109,14 +99,6 @@ def test_an_invalid_batch_file_is_ignored(journal: AppendLog, note: bytes) -> No
     journal.append([b'{"n":2}'])
     assert [file.name for file in sorted(journal.path.parent.iterdir())] == ["ledger.jsonl", "ledger.jsonl.lock"]
     assert journal.path.read_bytes() == b'{"n":1}\n{"n":2}\n'
-
-
-def test_a_complete_record_without_line_end_gets_one(journal: AppendLog) -> None:
-    journal.append([b'{"n":1}'])
-    with journal.path.open("ab") as file:
-        file.write(b'{"n":2}')
-    journal.append([b'{"n":3}'])
-    assert journal.read()[0] == b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
 
 def test_waiting_for_a_lock_times_out(journal: AppendLog) -> None:
@@ -281,32 +263,19 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_change_leaves_no_other_files(path: Path) -> None:
+def test_a_change_replaces_the_file_and_leaves_no_other_files(path: Path) -> None:
+    path.chmod(0o640)
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
-    assert ids(path) == ["a", "ours"]
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_missing_file_is_created(tmp_path: Path) -> None:
-    rewrite(tmp_path / "new.json", add("ours"), merge=merge_records, retry_seconds=PAUSES)
-    assert ids(tmp_path / "new.json") == ["ours"]
-
-
-def test_a_change_without_effect_writes_nothing(path: Path) -> None:
+    assert (ids(path), path.stat().st_mode & 0o777) == (["a", "ours"], 0o640)
     before = path.stat()
     rewrite(path, add("a"), merge=merge_records, retry_seconds=PAUSES)
     after = path.stat()  # reading it may have set its time of access
     assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
-        before.st_ino,
-        before.st_mtime_ns,
-        before.st_ctime_ns,
-    )
-
-
-def test_a_replaced_file_keeps_its_mode(path: Path) -> None:
-    path.chmod(0o640)
-    rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
-    assert path.stat().st_mode & 0o777 == 0o640
+        *(before.st_ino, before.st_mtime_ns, before.st_ctime_ns),
+    ), "a change without effect writes nothing"
+    assert list(path.parent.iterdir()) == [path]
+    rewrite(path.with_name("new.json"), add("ours"), merge=merge_records, retry_seconds=PAUSES)
+    assert ids(path.with_name("new.json")) == ["ours"]
 
 
 def test_a_write_between_reading_and_comparing_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -621,22 +590,3 @@ def test_an_impossible_folder_is_one_line_of_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Unwritable, match="cannot lock"), file_lock(tmp_path / "file" / "x.lock"):
         raise AssertionError("locked nothing")
-
-
-def test_only_one_thread_at_a_time_holds_a_lock(tmp_path: Path) -> None:
-    held, most = 0, 0
-
-    def work() -> None:
-        nonlocal held, most
-        for _ in range(5):
-            with file_lock(tmp_path / "x.lock", 30):
-                held += 1
-                most = max(most, held)
-                held -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == 1
