@@ -30,15 +30,14 @@ from core.records.snapshot import UNCHECKED
 from core.records.times import iso
 from core.trust.projects import find_answer, is_trusted
 from tui.engine import AFTER_SECONDS, EmbeddingWorker, Engine
-from tui.kit.actions import DECIDING, PLACES, action_id
+from tui.kit.actions import DECIDING, PLACES, action_id, load_keymap
 from tui.kit.bars import Item, TopBar
 from tui.kit.key_queue import KeyQueue
-from tui.kit.keymap import load_keymap
 from tui.kit.record_table import RecordTable
 from tui.kit.terminal import ResilientDriver, flush_output
 from tui.kit.user_state import UserState
 from tui.screens import frame
-from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen
+from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen, topic_of
 from tui.screens.frame import arrival_text, top_text, trust_mark
 from tui.shell import Shell
 
@@ -321,7 +320,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
                 self._ask_for_trust()
         else:
             from core.project.notifications import find_notifications
-            from tui.screens.notices import toasts
+            from tui.screens.frame import toasts
 
             if text := arrival_text(before, self.view, self.shown_key("trust")):
                 self.say(text, severity="warning")
@@ -454,7 +453,6 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
             from tui.screens.dialogs import Help
-            from tui.screens.help import topic_of
 
             below, screen = self.screen_stack[-2:]
             if isinstance(screen, Help) and isinstance(below, BaseScreen):
@@ -636,7 +634,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     def action_findings(self) -> None:
         from tui.screens.dialogs import FindingsDialog
         from tui.screens.document import heading
-        from tui.screens.notices import findings_lines
+        from tui.screens.frame import findings_lines
 
         keymap = [Content.styled(visible_line(problem, 300), "$error") for problem in self._keymap_problems]
         past = [Content(notice.text) for notice in reversed(self.past_notices)]

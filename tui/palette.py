@@ -27,7 +27,7 @@ from core.index.search_words import HitKind, SearchHit, parse_search
 from core.show.work import WorkLinks, session_key, task_key
 from core.sources.patterns import read_archives
 from tui.kit.actions import ACTIONS, OF_APP, PLACES, actions_of
-from tui.kit.saved_views import BUILT_IN, SavedView, own_views
+from tui.kit.user_state import BUILT_IN, SavedView, own_views
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.document import labelled

@@ -29,15 +29,26 @@ from textual.filter import LineFilter, Monochrome
 from core.base.text import visible, visible_line
 from tui.kit.actions import ACTIONS, key_name
 from tui.kit.bars import KeyLine, Notice
-from tui.kit.glyphs import ASCII, DRAWN, GLYPH_SETS, Glyphs
 from tui.kit.key_queue import JumpGuard
+from tui.kit.looks import (
+    ASCII,
+    DEFAULT_THEME,
+    DRAWN,
+    GLYPH_SETS,
+    PLAIN_THEME,
+    STYLES,
+    AsciiFilter,
+    Glyphs,
+    NoColourFilter,
+    StyleSheets,
+    load_themes,
+)
 from tui.kit.record_table import COMFORTABLE
-from tui.kit.saved_views import FollowedLink
 from tui.kit.terminal import MODES as CALLS
 from tui.kit.terminal import Bell, Copier, ResilientDriver
 from tui.kit.textual_private import HookedApp
-from tui.kit.themes import DEFAULT_THEME, PLAIN_THEME, STYLES, AsciiFilter, NoColourFilter, StyleSheets, load_themes
-from tui.screens.base_screen import BaseScreen
+from tui.kit.user_state import FollowedLink
+from tui.screens.base_screen import BaseScreen, topic_of
 
 if TYPE_CHECKING:
     from textual.app import SystemCommand
@@ -47,8 +58,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.theme import Theme
 
-    from tui.kit.saved_views import SavedView
-    from tui.kit.user_state import UserState
+    from tui.kit.user_state import SavedView, UserState
 
 log = logging.getLogger("ralphdeck")
 
@@ -380,7 +390,7 @@ class Shell(HookedApp, inherit_bindings=False):
             screen.export_picture()
 
     def action_views(self) -> None:
-        from tui.screens.view_list import ViewList
+        from tui.screens.dialogs import ViewList
 
         if screen := self._front():
             screen.ask_user(ViewList(self.user_state, screen.current_view()), self.open_view)
@@ -395,13 +405,12 @@ class Shell(HookedApp, inherit_bindings=False):
 
     def action_help(self) -> None:
         from tui.screens.dialogs import Help
-        from tui.screens.help import topic_of
 
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))
 
     def action_past(self) -> None:
-        from tui.screens.compare import CompareScreen
+        from tui.screens.history import CompareScreen
 
         if isinstance(self.screen, CompareScreen):
             self.pop_screen()
@@ -409,7 +418,7 @@ class Shell(HookedApp, inherit_bindings=False):
             self.push_screen(CompareScreen())
 
     def action_what_if(self) -> None:
-        from tui.screens.what_if import WhatIfScreen
+        from tui.screens.history import WhatIfScreen
 
         self.push_screen(WhatIfScreen())
 

@@ -13,7 +13,7 @@ from core.index.project_state import ProjectState
 from core.project.project import Project
 from tests.hostile.sowing import NOW
 from tests.hostile.tree import write_texts, write_types
-from tui.kit.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.looks import ASCII, DRAWN, Glyphs
 
 
 @pytest.fixture(scope="session")

@@ -50,11 +50,8 @@ from tests.e2e.stream import harmless
 from tests.factories import forecast
 from tests.hostile.conftest import EAST, WEST
 from tests.hostile.payloads import PAYLOADS
-from tui.kit.glyphs import DRAWN, Glyphs
-from tui.screens import (
-    notices,
-    replay,
-)
+from tui.kit.looks import DRAWN, Glyphs
+from tui.screens import frame, replay
 from tui.screens.context import context_lines, profile_line
 from tui.screens.document import document_lines, draw_cells, inline
 from tui.screens.loops import attempt_lines, task_lines
@@ -273,7 +270,7 @@ def test_notifications_are_harmless(opened: Project, view: ProjectState) -> None
     snapshot = view.snapshot
     delta = Delta(frozenset(snapshot.patterns), frozenset(snapshot.loops), decisions=True)
     check(
-        [Content(text) for text, _ in notices.toasts(happened(empty, view, delta, frozenset()), frozenset())],
+        [Content(text) for text, _ in frame.toasts(happened(empty, view, delta, frozenset()), frozenset())],
         where="a toast",
     )
 

@@ -17,7 +17,7 @@ from core.show.loops import LoopOrder
 from tests.tui.kit.hosting import painted_lines
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.actions import PLACES
-from tui.kit.themes import ascii_text
+from tui.kit.looks import ascii_text
 from tui.screens.list_screen import SLOW_TICKS
 from tui.screens.loops import LoopsScreen
 

@@ -47,7 +47,7 @@ def chosen_theme() -> str | None:
     source, name = ("--theme", given) if given is not None else (_VARIABLE, os.environ.get(_VARIABLE) or None)
     if name is None:
         return None
-    from tui.kit.themes import load_themes  # loads textual
+    from tui.kit.looks import load_themes  # loads textual
 
     names = list(load_themes())
     if name in names:
@@ -77,7 +77,7 @@ class DashboardProgram(Program):
 
     def keymap_problems(self, path: os.PathLike[str]) -> list[str]:
         """Return a message for each invalid line of a keymap file."""
-        from tui.kit.keymap import load_keymap  # loads textual
+        from tui.kit.actions import load_keymap  # loads textual
 
         return list(load_keymap(Path(path))[1])
 

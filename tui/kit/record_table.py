@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.selection import Selection
 
     from core.show.pages.document import Column
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 
 LEAST_FLEX: Final = 10  # minimum cells of a flexible column, even if columns that always stay do not fit

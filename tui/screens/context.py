@@ -25,11 +25,10 @@ from core.show.work import task_key
 from core.sources.adapters.agent_files import put_first
 from tui.kit.actions import PLACES
 from tui.kit.bars import Item, ItemLine
-from tui.kit.filter_line import FilterLine
+from tui.kit.drawing import TextPane
+from tui.kit.fields import FilterLine, ValueField
 from tui.kit.record_table import RecordTable
-from tui.kit.saved_views import FollowedLink, ListState
-from tui.kit.text_pane import TextPane
-from tui.kit.value_field import ValueField
+from tui.kit.user_state import FollowedLink, ListState
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import Choose
 from tui.screens.document import BAR_CELLS, bar, document_lines, draw_cells
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from core.retrieval.injection import Injection
     from core.retrieval.similarity import Repetition
     from core.sources.adapters.agent_files import AgentFile
-    from tui.kit.glyphs import Cells, Glyphs
+    from tui.kit.looks import Cells, Glyphs
 
 BESIDE: Final = 100  # cells of the screen from which reasons and text are side by side
 FILES_BESIDE: Final = 150  # cells of the screen from which agents' files are beside the injected text

@@ -15,7 +15,7 @@ from textual.message import Message
 from core.base.errors import BadInput
 from core.base.settings import SETTINGS, Setting, Settings, Unit
 from core.base.text import visible_line
-from tui.kit.value_field import ValueField, focused_field
+from tui.kit.fields import ValueField, focused_field
 
 _UNITS: Final = {Unit.DAYS: "days", Unit.MS: "min", Unit.MINUTES: "min"}
 _SHORT_WORDS: Final = {"lower-bound": "lower"}  # Words that are too long for a field.

@@ -17,14 +17,13 @@ from core.show.filter_parser import Fields, Query, parse_query
 from core.show.pages.markdown import record_markdown
 from tui.kit.actions import PLACES
 from tui.kit.bars import Item, ItemLine, TabLine
-from tui.kit.filter_line import FilterLine
+from tui.kit.drawing import TextPane
+from tui.kit.fields import FilterLine
 from tui.kit.record_table import RecordTable
-from tui.kit.saved_views import FollowedLink, ListState, SavedView, order_text
-from tui.kit.text_pane import TextPane
+from tui.kit.user_state import FollowedLink, ListState, SavedView, order_text
 from tui.screens.base_screen import BaseScreen
 from tui.screens.document import document_lines
-from tui.screens.frame import progress_texts
-from tui.screens.notices import unreadable
+from tui.screens.frame import progress_texts, unreadable
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
     from core.show.pages.document import Block
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 WIDE: Final = 150  # cells of the screen from which list and details are side by side
 NOTE_CHARS: Final = 1500  # longest problem of a filter that is shown

@@ -24,8 +24,8 @@ from core.show.decisions import (
 )
 from core.show.pages.signs import reason_text
 from tui.screens.document import draw_cells
+from tui.screens.frame import log_doubt
 from tui.screens.list_screen import ListScreen
-from tui.screens.notices import log_doubt
 from tui.screens.trust import confirm_one
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta
     from core.show.filter_parser import Query
     from core.show.pages.document import Block
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 
 class LogScreen(ListScreen):

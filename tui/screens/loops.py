@@ -41,11 +41,10 @@ from core.show.work import (
     parse_key,
 )
 from core.tasks.attempts import AttemptCondition, assess_attempt
-from tui.kit.glyphs import Glyphs, draw
+from tui.kit.drawing import TextPane
+from tui.kit.looks import Glyphs, draw
 from tui.kit.record_table import RecordTable
-from tui.kit.text_pane import TextPane
-from tui.screens.chart import Run, line_chart
-from tui.screens.document import UNBROKEN, Drawable, document_lines, draw_cells, heading, inline
+from tui.screens.document import UNBROKEN, Drawable, Run, document_lines, draw_cells, heading, inline, line_chart
 from tui.screens.list_screen import ListScreen
 from tui.screens.replay import CrossLinks, ReplayScreen, chart_lines
 from tui.screens.text_hits import failure_note, hit_content, hits_by_record, index_note, search_words
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from core.show.pages.document import Cells as TextCells
     from core.show.work import Remembered
     from core.tasks.history import AttemptDetail
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 TABS: Final = {
     "loop": ("Overview", "Attempts", "Iterations", "Lessons", "Reflections", "Files"),

@@ -42,7 +42,7 @@ from core.show.metrics.sections import (
 from core.show.pages.document import Column
 from tui.kit.bars import Item, ItemLine
 from tui.kit.drawing import Drawing, fit
-from tui.kit.glyphs import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
+from tui.kit.looks import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
 from tui.kit.record_table import GUTTER, RecordTable, fit_columns
 from tui.screens.base_screen import BaseScreen
 

@@ -29,7 +29,7 @@ from core.show.now import (
 from core.show.pages.document import Column
 from core.show.pages.markdown import to_markdown
 from tui.kit.drawing import fit
-from tui.kit.glyphs import Glyphs, style_of
+from tui.kit.looks import Glyphs, style_of
 from tui.kit.record_table import RecordTable
 from tui.screens.base_screen import BaseScreen
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from core.index.project_state import ProjectState
     from core.records.snapshot import Delta
     from core.show.metrics.lesson_effect import LessonEffect
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 PAUSE_SECONDS: Final = 0.5  # between two pages of a project that changes
 LINE: Final = "line"  # the only column

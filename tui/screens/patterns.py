@@ -20,7 +20,7 @@ from core.show.pages import patterns as documents
 from core.show.pages.document import list_words
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.patterns import COLUMNS, SORTS, pattern_cells
-from tui.kit.glyphs import draw_state
+from tui.kit.looks import draw_state
 from tui.screens.dialogs import AskLine, overtaken
 from tui.screens.document import draw_cells
 from tui.screens.list_screen import ListScreen
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta
     from core.show.filter_parser import Query
     from core.show.pages.document import Block
-    from tui.kit.glyphs import Cells
+    from tui.kit.looks import Cells
 
 TABS: Final = ("Overview", "Evidence", "Lineage", "Why", "History", "Anchors")
 STATE_CELLS: Final = 13  # cells of the longest state in full

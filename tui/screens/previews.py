@@ -25,7 +25,7 @@ from core.project.reader import find_delivery
 from core.show.loops import count_offered, proposal_blocks
 from core.show.pages.loops import delivery_blocks, delivery_text
 from tui.kit.drawing import NewestMessage
-from tui.kit.glyphs import Glyphs, draw_state
+from tui.kit.looks import Glyphs, draw_state
 from tui.screens.dialogs import CONFIRM, Dialog, LongTextDialog, PreviewDialog
 from tui.screens.document import bar, document_lines
 

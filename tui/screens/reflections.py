@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from core.records.snapshot import Delta, Snapshot
     from core.show.filter_parser import Query
     from core.show.pages.document import Block
-    from tui.kit.glyphs import Cells
-    from tui.kit.saved_views import ListState
+    from tui.kit.looks import Cells
+    from tui.kit.user_state import ListState
 
 _GROUPED: Final = "reflections-grouped"
 _LEARNINGS: Final = "yes"

@@ -33,12 +33,10 @@ from core.tasks.attempts import (
     pause_after,
 )
 from tui.kit.bars import Item, ItemLine
-from tui.kit.drawing import Drawing
-from tui.kit.glyphs import ASCII, Glyphs, draw
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import Drawing, TextPane
+from tui.kit.looks import ASCII, Glyphs, draw
 from tui.screens.base_screen import BaseScreen
-from tui.screens.chart import Run, line_chart
-from tui.screens.document import Drawable, bar, document_lines, inline, sparkline
+from tui.screens.document import Drawable, Run, bar, document_lines, inline, line_chart, sparkline
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -48,8 +48,7 @@ from core.show.pages.markdown import to_markdown
 from core.show.work import attempt_key
 from tui.kit.actions import ACTIONS, BY_ID
 from tui.kit.bars import Item, ItemLine
-from tui.kit.drawing import AnswerList
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import AnswerList, TextPane
 from tui.screens.base_screen import BaseScreen
 from tui.screens.dialogs import AskLine, AskText, Choose, overtaken
 from tui.screens.document import document_lines

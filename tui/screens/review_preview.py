@@ -14,7 +14,7 @@ from core.base.prompt_text import LABELS
 from core.base.text import DELETED, INSERTED, line_changes, plural, visible_line
 from core.questions.context_recipients import LOOP, PAUSED
 from core.retrieval.rendering import INTRODUCTION, REFLECTIONS_ONLY, TITLE
-from tui.kit.glyphs import Glyphs, draw_state
+from tui.kit.looks import Glyphs, draw_state
 from tui.screens.question_order import Key, key_of
 
 if TYPE_CHECKING:

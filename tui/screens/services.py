@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from core.records.team import Lease, TeamStatus
     from tui.engine import Engine
     from tui.kit.bars import Item, Notice
-    from tui.kit.glyphs import Glyphs
     from tui.kit.key_queue import JumpGuard, KeyQueue
-    from tui.kit.saved_views import FollowedLink
-    from tui.kit.user_state import UserState
+    from tui.kit.looks import Glyphs
+    from tui.kit.user_state import FollowedLink, UserState
 
 
 class Services(Protocol):

@@ -31,7 +31,7 @@ class Sign(Struct, frozen=True):
 
     `style` has words separated by spaces: strong, marked, quiet, name, accent, good, bad, warning, strike or a pattern
     state.
-    `glyph` is an attribute of `tui.kit.glyphs.Glyphs`.
+    `glyph` is an attribute of `tui.kit.looks.Glyphs`.
     """
 
     text: str

@@ -7,7 +7,7 @@ from core.show.pages.document import list_words
 from core.show.pages.patterns import body
 from core.show.patterns import COLUMNS, pattern_cells
 from tests.factories import NOW, example_patterns, make_assessment, make_pattern
-from tui.kit.glyphs import DRAWN
+from tui.kit.looks import DRAWN
 from tui.screens.document import document_lines
 
 

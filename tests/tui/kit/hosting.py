@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tui.kit.themes import DEFAULT_THEME, STYLES, load_themes
+from tui.kit.looks import DEFAULT_THEME, STYLES, load_themes
 
 
 class Host(App[None]):

@@ -10,12 +10,21 @@ import pytest
 from textual.actions import parse
 
 from tui.app import RalphdeckApp, screen_class
-from tui.kit.actions import ACTIONS, BY_ID, GROUPS, PLACES, SCREENS, Action, actions_of, bindings_of, key_name
-from tui.kit.keymap import load_keymap
+from tui.kit.actions import (
+    ACTIONS,
+    BY_ID,
+    GROUPS,
+    PLACES,
+    SCREENS,
+    Action,
+    actions_of,
+    bindings_of,
+    key_name,
+    load_keymap,
+)
 from tui.screens.base_screen import BaseScreen
-from tui.screens.compare import CompareScreen
+from tui.screens.history import CompareScreen, WhatIfScreen
 from tui.screens.replay import ReplayScreen
-from tui.screens.what_if import WhatIfScreen
 
 CLASSES: dict[str, type[BaseScreen]] = {
     **{name: screen_class(name) for name in PLACES},

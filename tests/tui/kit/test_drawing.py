@@ -18,16 +18,19 @@ from core.records.patterns import Maturity
 from core.show.pages.signs import outcome_sign, result_sign, status_sign
 from tests.tui.kit.hosting import hosted, lines_of, until
 from tui.kit.bars import Item, ItemLine, KeyLine, Notice, TabLine
-from tui.kit.glyphs import (
+from tui.kit.looks import (
     ASCII,
+    DEFAULT_THEME,
     DRAWN,
     GLYPH_SETS,
     STATE_SHORT,
+    STYLES,
     Glyphs,
+    StyleSheets,
     draw,
     draw_state,
+    load_themes,
 )
-from tui.kit.themes import DEFAULT_THEME, STYLES, StyleSheets, load_themes
 
 SETS = list(GLYPH_SETS.values())
 

@@ -9,8 +9,7 @@ from textual.content import Content
 from textual.widgets import Input
 
 from tests.tui.kit.hosting import Host, hosted, until
-from tui.kit.filter_line import FilterLine
-from tui.kit.value_field import ValueField
+from tui.kit.fields import FilterLine, ValueField
 
 
 async def test_every_keystroke_updates_the_filter_and_pending_ones_once() -> None:

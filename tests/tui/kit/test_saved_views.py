@@ -16,11 +16,19 @@ from core.show.work import FIELDS
 from tests.tui.screens.review_steps import at_question, front
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.actions import PLACES
-from tui.kit.filter_line import FilterLine
-from tui.kit.saved_views import BUILT_IN, MOST_VIEWS, SavedView, delete_view, own_views, rename_view, save_view
-from tui.kit.user_state import UserState
+from tui.kit.fields import FilterLine
+from tui.kit.user_state import (
+    BUILT_IN,
+    MOST_VIEWS,
+    SavedView,
+    UserState,
+    delete_view,
+    own_views,
+    rename_view,
+    save_view,
+)
 from tui.screens.context import ContextScreen
-from tui.screens.view_list import ViewList
+from tui.screens.dialogs import ViewList
 
 ONE = SavedView("mine", "patterns", "uses:<3 is:pinned", "uses up", "Why")
 

@@ -13,9 +13,8 @@ from core.records.findings import Severity
 from core.records.loops import LoopStatus
 from core.show.pages.markdown import record_markdown
 from tests.tui.user import open_dashboard
-from tui.kit.drawing import fit
+from tui.kit.drawing import TextPane, fit
 from tui.kit.terminal import MOST_BYTES, PAUSE_SECONDS, Bell, copyable, load_into_tmux, terminal_way
-from tui.kit.text_pane import TextPane
 
 HOSTILE = "\x1b]52;c;AAAA\x07"
 CRASH = Notification(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from textual.content import Content
 
 from tests.tui.kit.hosting import hosted, lines_of, until
-from tui.kit import text_pane
-from tui.kit.text_pane import LONG, TextPane, wrap
+from tui.kit import drawing
+from tui.kit.drawing import LONG, TextPane, wrap
 
 
 def paragraphs(count: int, text: str = "paragraph {n}") -> list[Content]:
@@ -106,13 +106,13 @@ async def test_scrolling_reaches_hidden_paragraphs_and_keeps_visible_ones() -> N
 
 async def test_long_text_is_wrapped_outside_of_the_ui_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[str] = set()
-    real = text_pane.wrap
+    real = drawing.wrap
 
     def watched(part: list[Content], width: int, marks: list[Content]) -> list[Content]:
         threads.add(threading.current_thread().name)
         return real(part, width, marks)
 
-    monkeypatch.setattr(text_pane, "wrap", watched)
+    monkeypatch.setattr(drawing, "wrap", watched)
     pane = TextPane()
     async with hosted(pane, size=(60, 10)) as (_, pilot):
         threads.clear()

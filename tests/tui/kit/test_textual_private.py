@@ -15,6 +15,7 @@ from textual.style import Style
 from textual.widgets import Static
 
 from tests.tui.kit.hosting import hosted
+from tui.kit.looks import StyleSheets
 from tui.kit.textual_private import (
     HookedApp,
     HookedDriver,
@@ -24,7 +25,6 @@ from tui.kit.textual_private import (
     style_parser,
     variables_of,
 )
-from tui.kit.themes import StyleSheets
 
 TUI = Path(__file__).parents[3] / "tui"
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from core.index.review_items import ReviewItem
 from core.records.decisions import Verb
 from tests.tui.user import User
-from tui.kit.drawing import AnswerList
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import AnswerList, TextPane
 from tui.screens.dialogs import Choose
 from tui.screens.review import ReviewScreen
 

@@ -24,8 +24,8 @@ from tests.core.show.test_contexts import injection, preview
 from tests.fence_token import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.bars import ItemLine
-from tui.kit.text_pane import TextPane
-from tui.kit.value_field import ValueField
+from tui.kit.drawing import TextPane
+from tui.kit.fields import ValueField
 from tui.screens.context import (
     ContextScreen,
     context_lines,

@@ -10,12 +10,15 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from core.base.formatting import format_duration
-from tui.kit.glyphs import ASCII, DRAWN, Glyphs
-from tui.screens.chart import AXIS_CELLS, MAX_STEP, Run, line_chart
+from tui.kit.looks import ASCII, DRAWN, Glyphs
 from tui.screens.document import (
+    AXIS_CELLS,
+    MAX_STEP,
+    Run,
     bar,
     hanging,
     interval_bar,
+    line_chart,
     moment_text,
     sparkline,
 )

@@ -24,10 +24,9 @@ from core.records.snapshot import Delta, Snapshot
 from tests.factories import DEBUG_NOW
 from tui.kit.actions import PLACES
 from tui.kit.bars import Item, TopBar
-from tui.kit.glyphs import DRAWN
+from tui.kit.looks import DRAWN
 from tui.screens.base_screen import resized
-from tui.screens.frame import FITS, Detail, count_status, fitting_items, places, watch_status
-from tui.screens.notices import findings_lines, toasts
+from tui.screens.frame import FITS, Detail, count_status, findings_lines, fitting_items, places, toasts, watch_status
 
 BROKEN = Snapshot(findings=tuple(Finding(f"{n}.json", "", Severity.ERROR, "bad-json", "no JSON") for n in range(118)))
 NOTHING = count_status(Snapshot())

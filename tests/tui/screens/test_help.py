@@ -14,8 +14,8 @@ from core.records.decisions import Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
 from tui.kit.actions import PLACES
-from tui.kit.glyphs import ASCII, DRAWN
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
+from tui.kit.looks import ASCII, DRAWN
 from tui.screens.base_screen import SEEN_SCREENS, load_tables
 from tui.screens.dialogs import AskLine, Help, PreviewDialog
 from tui.screens.log import LogScreen

@@ -9,8 +9,8 @@ from pathlib import Path
 from core.decisions.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.decisions import Verb, sign_unattended
 from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
-from tui.kit.filter_line import FilterLine
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
+from tui.kit.fields import FilterLine
 from tui.screens.list_screen import ListScreen
 
 

@@ -16,7 +16,7 @@ from core.records.loops import Loop, LoopStatus, StateSource, Usage
 from core.sources.adapters.contract import AdapterRecords
 from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, copy_tree, open_dashboard
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.loops import LoopsScreen
 from tui.screens.review import ReviewScreen

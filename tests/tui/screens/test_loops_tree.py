@@ -36,9 +36,9 @@ from tests.factories import (
     sessions_by_id,
 )
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.kit.filter_line import FilterLine
-from tui.kit.glyphs import ASCII
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
+from tui.kit.fields import FilterLine
+from tui.kit.looks import ASCII
 from tui.screens.document import document_lines
 from tui.screens.loops import LoopsScreen
 from tui.screens.replay import ReplayScreen

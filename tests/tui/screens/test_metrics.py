@@ -16,7 +16,7 @@ from core.show.metrics.dashboard import build_dashboard
 from core.show.metrics.sections import build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
 from tests.tui.user import NOW, User, open_dashboard
-from tui.kit.glyphs import ASCII, DRAWN
+from tui.kit.looks import ASCII, DRAWN
 from tui.kit.record_table import fit_columns
 from tui.screens.metrics import (
     MetricsScreen,

@@ -15,7 +15,7 @@ from core.show.now import Now, NowLine, NowSection, Target
 from core.show.pages.document import Sign
 from tests.fix_sessions.transcripts import leave_transcripts
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.kit.glyphs import Glyphs
+from tui.kit.looks import Glyphs
 from tui.screens.now import Row, draw_row, lay_out
 
 SHOWN = "Do lessons help?"

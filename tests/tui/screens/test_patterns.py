@@ -18,9 +18,9 @@ from core.show.pattern_filter import PATTERN_FIELDS
 from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
-from tui.kit.filter_line import FilterLine
-from tui.kit.glyphs import DRAWN
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
+from tui.kit.fields import FilterLine
+from tui.kit.looks import DRAWN
 from tui.screens.dialogs import AskLine
 from tui.screens.document import document_lines
 from tui.screens.patterns import TABS, tab_blocks

@@ -36,7 +36,7 @@ from core.show.reflections import reflection_cells
 from core.sources.episodes import Actions
 from core.tasks.history import AttemptDetail
 from tests.tui.user import NOW, TREES, copy_tree
-from tui.kit.glyphs import ASCII, DRAWN, Glyphs
+from tui.kit.looks import ASCII, DRAWN, Glyphs
 from tui.screens.context import context_lines
 from tui.screens.document import document_lines, draw_cells, inline
 from tui.screens.loops import quality_lines

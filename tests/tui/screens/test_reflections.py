@@ -11,8 +11,8 @@ from core.records.reflections import Reflection
 from core.show.reflections import cluster_blocks, cluster_cells, reflection_cells, renamed_clusters
 from tests.factories import cluster_reflections
 from tests.tui.user import NOW, copy_tree, open_dashboard
-from tui.kit.glyphs import ASCII, DRAWN
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
+from tui.kit.looks import ASCII, DRAWN
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.document import document_lines, draw_cells
 

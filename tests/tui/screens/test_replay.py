@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from core.show.work import attempt_key
 from core.tasks.history import AttemptDetail, read_attempt
 from tests.tui.user import User, open_dashboard
-from tui.kit.drawing import Drawing
-from tui.kit.glyphs import ASCII, DRAWN
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import Drawing, TextPane
+from tui.kit.looks import ASCII, DRAWN
 from tui.screens import replay as screen
 from tui.screens.dialogs import Help
 from tui.screens.replay import ReplayScreen, Track, cell, position_at, timeline

@@ -57,7 +57,7 @@ from tests.tui.screens.review_steps import (
 )
 from tests.tui.user import NOW, User, open_dashboard
 from tui.app import RalphdeckApp
-from tui.kit.text_pane import TextPane
+from tui.kit.drawing import TextPane
 from tui.screens.dialogs import AskText
 from tui.screens.previews import BulkDialog
 

@@ -13,7 +13,7 @@ from core.records.decisions import Verb
 from core.retrieval.rendering import INTRODUCTION, TITLE
 from tests.tui.screens.review_steps import desk, flat, front
 from tests.tui.user import User, open_dashboard
-from tui.kit.glyphs import ASCII
+from tui.kit.looks import ASCII
 from tui.screens.review_preview import Outlook, answer_rows, diff_lines, group_same_changes, preview_lines
 
 

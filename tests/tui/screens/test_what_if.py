@@ -21,15 +21,22 @@ from core.records.times import iso
 from core.show.comparison import Counts, compare_states
 from tests.core.show.test_comparison import replay
 from tests.tui.user import NOW, User, open_dashboard
-from tui.kit.glyphs import ASCII, DRAWN
+from tui.kit.fields import ValueField
+from tui.kit.looks import ASCII, DRAWN
 from tui.kit.user_state import UserState
-from tui.kit.value_field import ValueField
-from tui.screens.compare import CompareScreen
 from tui.screens.dialogs import Help
-from tui.screens.history_query import count_lines
+from tui.screens.history import (
+    KNOBS,
+    CompareScreen,
+    WhatIfScreen,
+    count_lines,
+    default_note,
+    headline,
+    nothing_turned,
+    replay_size,
+)
 from tui.screens.knobs import KNOBS as CONTEXT_KNOBS
 from tui.screens.patterns import PatternsScreen
-from tui.screens.what_if import KNOBS, WhatIfScreen, default_note, headline, nothing_turned, replay_size
 
 HALF_LIFE = "maturity.half_life_days"
 

@@ -1,22 +1,127 @@
-"""Themes from `styles/themes.toml`, a cache of parsed style sheets, and filters for plain terminals."""
+"""Looks: glyph sets and styles of signs, themes, style sheets, and filters for plain terminals."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.css.stylesheet import Stylesheet
 from textual.filter import LineFilter
 from textual.theme import Theme
 
+from core.base.text import visible_line
+from core.learning.assessment import QUARANTINE
+from core.records.patterns import Maturity
+from core.show.pages.document import Sign
+from core.show.pages.signs import state_sign
 from tui.kit.textual_private import variables_of
 
 if TYPE_CHECKING:
     from textual.color import Color
+
+Cells = Mapping[str, Content]  # One row of a table: the content of each column, by column ID.
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """A set of glyphs; the defaults are the Unicode set `drawn`."""
+
+    name: str = "drawn"
+    candidate: str = "○"
+    established: str = "◐"
+    proven: str = "●"
+    deprecated: str = "⊘"
+    running: str = "●"
+    paused: str = "‖"
+    waiting: str = "…"
+    done: str = "✓"
+    failed: str = "✗"
+    unknown: str = "?"
+    no_result: str = "·"
+    dash: str = "—"
+    full: str = "▮"
+    empty: str = "▯"
+    sparks: str = "▁▂▃▄▅▆▇█"
+    line: str = "┄"
+    range: str = "━"
+    point: str = "╋"
+    live: str = "⟳"
+    arrow: str = "→"
+    pin: str = "⚑"
+    quarantine: str = "◌"
+    held: str = "⊙"
+    suspect: str = "‡"
+    differs: str = "≠"
+    escalated: str = "▲"
+    left: str = "◌"
+    again: str = "↻"
+    folded: str = "▸"
+    unfolded: str = "▾"
+    play: str = "▶"
+    knot: str = "◆"
+    branch: str = "├"
+    branch_bar: str = "│"
+    branch_end: str = "└"
+
+    def __getitem__(self, name: str) -> str:
+        """Return the glyph with this name; "" for the empty name."""
+        return str(getattr(self, name)) if name else ""
+
+
+DRAWN: Final = Glyphs()
+ASCII: Final = Glyphs(
+    "ascii", candidate="o", established="+", proven="*", deprecated="x", running=">", paused="=", waiting=".",
+    done="v", failed="x", unknown="?", no_result="-", dash="-", full="#", empty="-", sparks="_.-=+*#@", line=".",
+    range="-", point="|", live="@", arrow="->", pin="^", quarantine="q", held="h", suspect="%", differs="/",
+    escalated="!", left="~", again="@", folded="+", unfolded="-", play=">", knot="+", branch="+",
+    branch_bar="|", branch_end="+",
+)  # fmt: skip
+GLYPH_SETS: Final = {glyphs.name: glyphs for glyphs in (DRAWN, ASCII)}
+
+STATE_STYLES: Final = {state: f"$state-{state.value}" for state in Maturity}
+STATE_SHORT: Final = {
+    Maturity.CANDIDATE: "cand",
+    Maturity.ESTABLISHED: "estab",
+    Maturity.PROVEN: "prov",
+    Maturity.DEPRECATED: "depr",
+    QUARANTINE: "quar",
+}
+_STYLES: Final = {
+    "strong": "bold",
+    "strike": "strike",
+    "marked": "bold underline",
+    "quiet": "$quiet",
+    "name": "$secondary",
+    "accent": "$accent",
+    "good": "$success",
+    "bad": "$error",
+    "warning": "$warning",
+    **{state.value: style for state, style in STATE_STYLES.items()},
+}
+"""Theme styles of the words in `core.show.pages.document.Sign.style`."""
+
+
+def style_of(words: str) -> str:
+    return " ".join(_STYLES[word] for word in words.split())
+
+
+def draw(sign: Sign, glyphs: Glyphs) -> Content:
+    """Draw the glyph and the text of a sign; the text may be untrusted."""
+    words = filter(None, (glyphs[sign.glyph], visible_line(sign.text, 2000)))
+    return Content.styled(" ".join(words), style_of(sign.style))
+
+
+def draw_state(state: str, glyphs: Glyphs, *, short: bool = False) -> Content:
+    """Draw the state of a pattern, such as `Assessment.shown`."""
+    sign = state_sign(state)
+    return draw(Sign(STATE_SHORT.get(state, state), sign.style, sign.glyph) if short else sign, glyphs)
 
 
 STYLES: Final = Path(__file__).parents[2] / "styles"
