@@ -11,7 +11,7 @@ from msgspec import Struct
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
 from core.decisions.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
-from core.records.decisions import TURNS, Decision, Verb
+from core.records.decisions import SCAN_RULES, TEXT_HASH, TURNS, Decision, Verb
 from core.records.times import day_of
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches
 from core.show.pages import document as doc
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import Snapshot
 
 
-_HASHES: Final = frozenset({"content_hash", "hashes", "seen_text"})
+_HIDDEN: Final = frozenset({"content_hash", "anti_hash", TEXT_HASH, "hashes", "seen_text", SCAN_RULES})
 _NAMES: Final = {"computed": "state by its results", "until": "snoozed until", "anti_id": "anti-pattern"}
 """Labels of values that the decision log calls otherwise."""
 
@@ -52,13 +52,13 @@ def subject(state: ProjectState, decision: Decision) -> str:
 
 def _values(values: dict[str, Any]) -> Iterable[doc.Fields]:
     """List the recorded values by their labels."""
-    shown = ((_NAMES.get(key, key), _value(value)) for key, value in values.items() if _is_readable(key, value))
+    shown = ((_NAMES.get(key, key.replace("_", " ")), _value(value)) for key, value in values.items() if _is_readable(key, value))
     return fields(*shown, indent=2)
 
 
 def _is_readable(key: str, value: Any) -> bool:
-    """Whether a value is shown to people; hashes, records and empty values are not."""
-    return key not in _HASHES and not isinstance(value, dict) and value not in ("", [])
+    """Whether a value is shown to people; hashes, versions of rules, records and empty values are not."""
+    return key not in _HIDDEN and not isinstance(value, dict) and value not in ("", [])
 
 
 def _value(value: Any) -> str:

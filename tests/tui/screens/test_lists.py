@@ -174,6 +174,7 @@ async def test_the_log_is_filtered_and_shows_what_a_decision_changed(sample: Pat
         text = user.place.query_one(TextPane).plain
         for part in ("Before", "After", "Changed records", "error-patterns.json", "gateway answers preflight requests"):
             assert part in text
+        assert "scan_rules" not in text
 
 
 async def test_another_persons_decision_is_undone_only_after_a_question_until_none_is_left(
