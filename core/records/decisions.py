@@ -462,19 +462,30 @@ SCRIPTS: Final = "scripts"  # Key in `after` of an approval: scripts of the text
 TEXT_HASH: Final = "text_hash"  # Key in `after` of the approval of a text that is not a pattern.
 
 
-_PAIR_ANSWER_PREFIXES: Final = tuple(f"{answer} {INSTRUCTIONS_PREFIX}" for answer in PAIR_ANSWERS)
+_KEEP: Final = VerbInfo("keep", "kept")
+_LEAVE: Final = VerbInfo("leave", "left")
+_DISMISSALS: Final = {
+    _QUESTION: REJECT,
+    ESCALATION_PREFIX: ACKNOWLEDGE,
+    LESSON_PREFIX: REJECT,
+    INSTRUCTIONS_PREFIX: FINE,
+    **{f"{answer} {INSTRUCTIONS_PREFIX}": CHOOSE for answer in PAIR_ANSWERS},
+    "extraction of ": VerbInfo("never extract", "never extracted"),
+    "likeness of ": VerbInfo("keep both", "kept both"),
+    "text ": VerbInfo("leave out", "left out"),
+    "take edit of ": VerbInfo("take over", "took over"),
+    "restore edit of ": VerbInfo("restore", "restored"),
+    **dict.fromkeys(("keep edit of ", "renamed anchors of ", "counts of "), _LEAVE),
+    **dict.fromkeys(("removed anchors of ", "trigger of ", "state of ", "experiment of "), _KEEP),
+}
+"""Words used instead of `dismiss`, by what the ID of the question begins with: those of the answers in Review."""
 
 
 def verb_info(decision: Decision) -> VerbInfo:
     """Return the words for a decision; some decisions with the same verb have their own."""
-    if decision.verb is Verb.DISMISS and decision.subject.startswith(ESCALATION_PREFIX):
-        return ACKNOWLEDGE
-    if decision.verb is Verb.DISMISS and decision.subject.startswith(LESSON_PREFIX):
-        return REJECT
-    if decision.verb is Verb.DISMISS and decision.subject.startswith(INSTRUCTIONS_PREFIX):
-        return FINE
-    if decision.verb is Verb.DISMISS and decision.subject.startswith(_PAIR_ANSWER_PREFIXES):
-        return CHOOSE
+    if decision.verb is Verb.DISMISS:
+        words = (info for start, info in _DISMISSALS.items() if decision.subject.startswith(start))
+        return next(words, VERBS[Verb.DISMISS])
     if decision.verb is Verb.REVOKE and decision.after.get(SENT) == ALL_USES:
         return WITHDRAW
     if decision.verb is Verb.EDIT and REPAIRED in decision.after:

@@ -52,7 +52,11 @@ def subject(state: ProjectState, decision: Decision) -> str:
 
 def _values(values: dict[str, Any]) -> Iterable[doc.Fields]:
     """List the recorded values by their labels."""
-    shown = ((_NAMES.get(key, key.replace("_", " ")), _value(value)) for key, value in values.items() if _is_readable(key, value))
+    shown = (
+        (_NAMES.get(key, key.replace("_", " ")), _value(value))
+        for key, value in values.items()
+        if _is_readable(key, value)
+    )
     return fields(*shown, indent=2)
 
 
@@ -208,7 +212,9 @@ def _is_by(decision: Decision, value: str) -> bool:
 
 
 _DECISION_TESTS: Final[Tests[Decision]] = {
-    "verb": lambda decision, value: _verb(decision).startswith(value.replace("_", " ").replace("-", " ")),
+    "verb": lambda decision, value: any(
+        word.startswith(value.replace("_", " ").replace("-", " ")) for word in (_verb(decision), verb_text(decision))
+    ),
     "by": _is_by,
     "subject": lambda decision, value: value in decision.subject.lower(),
     "": lambda decision, value: (

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from core.records.decisions import Decision, Verb, sign_unattended
+from core.records.decisions import (
+    EDIT_ANSWERS,
+    Decision,
+    Verb,
+    anchor_question_id,
+    duplicate_question_id,
+    edited_file_question_id,
+    extraction_question_id,
+    held_text_question_id,
+    sign_unattended,
+)
 from core.records.snapshot import Snapshot
 from core.show.decisions import Entry, decision_cells, group_decisions
 from core.show.pages.document import plain_text
@@ -51,3 +61,21 @@ def test_a_row_has_the_title_of_its_pattern_before_the_id() -> None:
     snapshot = Snapshot(patterns={"pat-1": pattern}, decisions=(promoted, undo))
     assert words(Entry((promoted,)), snapshot)["subject"] == "x is None  pat-1"
     assert words(Entry((undo,)), snapshot)["subject"] == "promote x is None  pat-1"
+
+
+def test_a_dismissed_question_is_shown_with_the_word_of_the_answer() -> None:
+    def word(question: str) -> str:
+        dismissed = Decision(id="d1", at=NOW, by="ana", verb=Verb.DISMISS, subject=question)
+        return words(Entry((dismissed,)))["verb"]
+
+    assert word(duplicate_question_id("a", "b")) == "keep both"
+    assert word(extraction_question_id("loop")) == "never extract"
+    assert word(anchor_question_id("pat-1", True, "0a1b")) == word("trigger of pat-1") == "keep"
+    assert word(anchor_question_id("pat-1", False, "0a1b")) == word("counts of pat-1") == "leave"
+    assert word(held_text_question_id("r1", "text")) == "leave out"
+    assert [word(edited_file_question_id("A.md", answer=one)) for one in EDIT_ANSWERS] == [
+        "leave",
+        "restore",
+        "take over",
+    ]
+    assert word("pat-1") == "dismiss"
