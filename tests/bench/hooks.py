@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tests.bench.commands import copy_of, summary
+from tests.bench.commands import Copy, copy_of, summary
 from tests.bench.measured import Measured
 from tests.bench.processes import Ended
 
@@ -36,81 +36,70 @@ END: Final = "session end"
 Events = tuple[tuple[str, str, Mapping[str, Any]], ...]
 
 
-def _calls(name: str, failed: str, tool: str, passing: Mapping[str, Any], failing: Mapping[str, Any]) -> Events:
-    """Tool calls: the first of a turn opens a task, or delivers a context that the prompt couldn't."""
+def _session(
+    names: str, tool: str, passing: Mapping[str, Any], failing: Mapping[str, Any], **fields: Mapping[str, Any]
+) -> Events:
+    """The events of a session: start, prompt, tool calls that pass and fail, end of a turn, end.
+
+    The first tool call of a turn opens a task, or delivers a context that the prompt couldn't. `fields` are those of
+    the other events, by kind.
+    """
+    start, prompt, passed, failed, stop, end = names.split()
     call = {"tool_name": tool, "tool_input": _COMMAND}
     return (
-        (FIRST_TOOL, name, {**call, **passing}),
-        (TOOL, name, {**call, **passing}),
+        (START, start, fields["start"]),
+        (PROMPT, prompt, {}),
+        (FIRST_TOOL, passed, {**call, **passing}),
+        (TOOL, passed, {**call, **passing}),
         (FAILED, failed, {**call, **failing}),
+        (TURN_END, stop, fields["stop"]),
+        (END, end, fields["end"]),
     )
 
 
+_STARTUP: Final = {"start": {"source": "startup"}, "end": {"reason": "exit"}}
 EVENTS: Final[Mapping[str, Events]] = {
-    "claude": (
-        (START, "SessionStart", {"source": "startup"}),
-        (PROMPT, "UserPromptSubmit", {}),
-        *_calls(
-            "PostToolUse",
-            "PostToolUseFailure",
-            "Bash",
-            {"tool_response": {"stdout": "12 passed", "stderr": "", "interrupted": False}},
-            {"error": f"Exit code 1\n{_FAILURE}"},
-        ),
-        (TURN_END, "Stop", {"last_assistant_message": _DONE}),
-        (END, "SessionEnd", {"reason": "exit"}),
+    "claude": _session(
+        "SessionStart UserPromptSubmit PostToolUse PostToolUseFailure Stop SessionEnd",
+        "Bash",
+        {"tool_response": {"stdout": "12 passed", "stderr": "", "interrupted": False}},
+        {"error": f"Exit code 1\n{_FAILURE}"},
+        stop={"last_assistant_message": _DONE},
+        **_STARTUP,
     ),
-    "codex": (
-        (START, "SessionStart", {"source": "startup"}),
-        (PROMPT, "UserPromptSubmit", {}),
-        *_calls(
-            "PostToolUse",
-            "PostToolUse",
-            "Bash",
-            {"tool_response": "Exit code: 0\nOutput:\n12 passed"},
-            {"tool_response": f"Exit code: 1\nOutput:\n{_FAILURE}"},
-        ),
-        (TURN_END, "Stop", {"last_assistant_message": _DONE}),
-        (END, "SessionEnd", {"reason": "exit"}),
+    "codex": _session(
+        "SessionStart UserPromptSubmit PostToolUse PostToolUse Stop SessionEnd",
+        "Bash",
+        {"tool_response": "Exit code: 0\nOutput:\n12 passed"},
+        {"tool_response": f"Exit code: 1\nOutput:\n{_FAILURE}"},
+        stop={"last_assistant_message": _DONE},
+        **_STARTUP,
     ),
-    "gemini": (
-        (START, "SessionStart", {"source": "startup"}),
-        (PROMPT, "BeforeAgent", {}),
-        *_calls(
-            "AfterTool",
-            "AfterTool",
-            "run_shell_command",
-            {"tool_response": {"llmContent": "Output: 12 passed", "returnDisplay": ""}},
-            {"tool_response": {"llmContent": f"Output: {_FAILURE}\nExit Code: 1", "returnDisplay": ""}},
-        ),
-        (TURN_END, "AfterAgent", {"prompt_response": _DONE}),
-        (END, "SessionEnd", {"reason": "exit"}),
+    "gemini": _session(
+        "SessionStart BeforeAgent AfterTool AfterTool AfterAgent SessionEnd",
+        "run_shell_command",
+        {"tool_response": {"llmContent": "Output: 12 passed", "returnDisplay": ""}},
+        {"tool_response": {"llmContent": f"Output: {_FAILURE}\nExit Code: 1", "returnDisplay": ""}},
+        stop={"prompt_response": _DONE},
+        **_STARTUP,
     ),
-    "cursor": (
-        (START, "sessionStart", {}),
-        (PROMPT, "beforeSubmitPrompt", {}),
-        *_calls(
-            "postToolUse",
-            "postToolUseFailure",
-            "Shell",
-            {"tool_output": '{"output": "12 passed", "exitCode": 0}'},
-            {"error_message": _FAILURE, "failure_type": "error"},
-        ),
-        (TURN_END, "stop", {"status": "completed"}),
-        (END, "sessionEnd", {"reason": "completed"}),
+    "cursor": _session(
+        "sessionStart beforeSubmitPrompt postToolUse postToolUseFailure stop sessionEnd",
+        "Shell",
+        {"tool_output": '{"output": "12 passed", "exitCode": 0}'},
+        {"error_message": _FAILURE, "failure_type": "error"},
+        start={},
+        stop={"status": "completed"},
+        end={"reason": "completed"},
     ),
-    "copilot": (
-        (START, "SessionStart", {"source": "new"}),
-        (PROMPT, "UserPromptSubmit", {}),
-        *_calls(
-            "PostToolUse",
-            "PostToolUseFailure",
-            "Bash",
-            {"tool_result": {"result_type": "success", "text_result_for_llm": "12 passed"}},
-            {"tool_result": {"result_type": "failure", "text_result_for_llm": _FAILURE}},
-        ),
-        (TURN_END, "Stop", {}),
-        (END, "SessionEnd", {"reason": "complete"}),
+    "copilot": _session(
+        "SessionStart UserPromptSubmit PostToolUse PostToolUseFailure Stop SessionEnd",
+        "Bash",
+        {"tool_result": {"result_type": "success", "text_result_for_llm": "12 passed"}},
+        {"tool_result": {"result_type": "failure", "text_result_for_llm": _FAILURE}},
+        start={"source": "new"},
+        stop={},
+        end={"reason": "complete"},
     ),
 }
 """By agent: the events of a session in their order, each with its kind, its name, and fields."""
@@ -134,16 +123,22 @@ def _sessions(folder: Path, agent: str, size: str, count: int) -> Mapping[str, S
     runs: defaultdict[str, list[Ended]] = defaultdict(list)
     for number in range(count):
         session = f"{agent}-{number}-{os.urandom(4).hex()}"
-        for place, (kind, name, fields) in enumerate(EVENTS[agent]):
-            event = {
-                "hook_event_name": name,
-                "session_id": session,
-                "cwd": str(copy.project),
-                "tool_use_id": f"{session}-{place}",
-                **({"prompt": f"{_PROMPT} {session}"} if kind == PROMPT else {}),
-                **fields,
-            }
-            runs[kind].append(copy.run(["hook", "--agent", agent], msgspec.json.encode(event)))
+        for place, (kind, _, _) in enumerate(EVENTS[agent]):
+            runs[kind].append(answer(copy, agent, session, place))
         if sum(ended.wall for kind in runs.values() for ended in kind) > _ENOUGH:
             break
     return runs
+
+
+def answer(copy: Copy, agent: str, session: str, place: int, *options: str) -> Ended:
+    """Run the hook for the event at a place of a session, with options of Python."""
+    kind, name, fields = EVENTS[agent][place]
+    event = {
+        "hook_event_name": name,
+        "session_id": session,
+        "cwd": str(copy.project),
+        "tool_use_id": f"{session}-{place}",
+        **({"prompt": f"{_PROMPT} {session}"} if kind == PROMPT else {}),
+        **fields,
+    }
+    return copy.run(["hook", "--agent", agent], msgspec.json.encode(event), *options)

@@ -6,15 +6,13 @@ import os
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from tests.bench.command_runs import NEEDS
 from tests.bench.commands import Copy, copy_of
-from tests.bench.hooks import EVENTS
+from tests.bench.hooks import EVENTS, answer
 from tests.bench.measured import Measured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from tests.bench.place import Place
     from tests.bench.processes import Ended
@@ -45,11 +43,10 @@ def of_event(place: Place, kind: str) -> Measured:
     runs = []
     for _ in range(_RUNS):
         session = os.urandom(8).hex()
-        for number, (one, name, fields) in enumerate(EVENTS[AGENT]):
-            ended = _answer(copy, session, number, name, fields, _OPTIONS if one == kind else ())
-            if one == kind:
-                runs.append(ended)
-                break
+        last = EVENT_KINDS.index(kind)
+        for number in range(last):
+            answer(copy, AGENT, session, number)
+        runs.append(answer(copy, AGENT, session, last, *_OPTIONS))
     return _summary(runs)
 
 
@@ -57,20 +54,6 @@ def _sample(place: Place) -> Copy:
     """The copy of the sample project of this group of rows."""
     place.generate_sized("sample")
     return copy_of(place.folder, "sample")
-
-
-def _answer(
-    copy: Copy, session: str, number: int, name: str, fields: Mapping[str, object], options: Sequence[str]
-) -> Ended:
-    event = {
-        "hook_event_name": name,
-        "session_id": session,
-        "cwd": str(copy.project),
-        "tool_use_id": f"{session}-{number}",
-        "prompt": f"Fix the type errors of the login {session}",
-        **fields,
-    }
-    return copy.run(["hook", "--agent", AGENT], msgspec.json.encode(event), *options)
 
 
 def _summary(runs: Sequence[Ended]) -> Measured:

@@ -41,11 +41,6 @@ def bare_frame(_place: Place) -> Measured:
     return Measured(median(taken))
 
 
-def first_frame(place: Place) -> Measured:
-    """Time from the start of the process to the first frame."""
-    return _opened(place.loops, lambda screen: screen.wait_for("Loops"))
-
-
 def stat_sweep(place: Place) -> Measured:
     """List all folders and get the status of all files below `.aiwg`, as little as any check must do."""
     taken = []
@@ -61,47 +56,6 @@ def stat_sweep(place: Place) -> Measured:
                         entry.stat(follow_symlinks=False)
         taken.append((time.perf_counter() - begin) * 1000)
     return Measured(median(taken))
-
-
-def loops_from_nothing(place: Place) -> Measured:
-    """Time from the start of the process to the first rows of loops."""
-    return _from_nothing(place.loops, Screen.show_loops)
-
-
-def all_from_nothing(place: Place) -> Measured:
-    return _from_nothing(place.loops, Screen.wait_until_loaded)
-
-
-def all_of_many_from_nothing(place: Place) -> Measured:
-    return _from_nothing(place.many, Screen.wait_until_loaded)
-
-
-def loops_of_many_from_nothing(place: Place) -> Measured:
-    return _from_nothing(place.many, Screen.show_loops)
-
-
-def now_reopened(place: Place) -> Measured:
-    """Time from the start of the process to the first lines of the first screen."""
-    _fill_cache(place.loops)
-    return _opened(place.loops, Screen.show_now)
-
-
-def loops_reopened(place: Place) -> Measured:
-    """Time from the start of the process to the first rows of loops."""
-    _fill_cache(place.loops)
-    return _opened(place.loops, Screen.show_loops)
-
-
-def patterns_reopened(place: Place) -> Measured:
-    """Time from the start of the process to the first rows of patterns."""
-    _fill_cache(place.loops)
-    return _opened(place.loops, Screen.show_patterns)
-
-
-def all_checked(place: Place) -> Measured:
-    """Time from the start of the process until all files are checked."""
-    _fill_cache(place.loops)
-    return _opened(place.loops, Screen.wait_until_loaded)
 
 
 def write_to_row(place: Place) -> Measured:
@@ -209,3 +163,30 @@ def _fill_cache(project: Path) -> None:
 
 def _forget() -> None:
     shutil.rmtree(platformdirs.user_cache_path("ralphdeck"), ignore_errors=True)
+
+
+def _new(show: Callable[[Screen], float], *, is_many: bool = False) -> Callable[[Place], Measured]:
+    """Measure the time from the start of the process until something is shown, with nothing cached."""
+    return lambda place: _from_nothing(place.many if is_many else place.loops, show)
+
+
+def _again(show: Callable[[Screen], float], *, is_filled: bool = True) -> Callable[[Place], Measured]:
+    """Measure the time from the start of the process until something is shown in a project that was opened before."""
+
+    def measure(place: Place) -> Measured:
+        if is_filled:
+            _fill_cache(place.loops)
+        return _opened(place.loops, show)
+
+    return measure
+
+
+first_frame: Final = _again(lambda screen: screen.wait_for("Loops"), is_filled=False)
+now_reopened: Final = _again(Screen.show_now)
+loops_reopened: Final = _again(Screen.show_loops)
+patterns_reopened: Final = _again(Screen.show_patterns)
+all_checked: Final = _again(Screen.wait_until_loaded)
+loops_from_nothing: Final = _new(Screen.show_loops)
+all_from_nothing: Final = _new(Screen.wait_until_loaded)
+loops_of_many_from_nothing: Final = _new(Screen.show_loops, is_many=True)
+all_of_many_from_nothing: Final = _new(Screen.wait_until_loaded, is_many=True)

@@ -158,14 +158,18 @@ def test_offers_of_older_loops_are_withdrawn() -> None:
     assert set(desk.found.offers) == {"old"}, "it is among the newest again"
 
 
-def test_offers_are_compared_again_after_a_registry_change() -> None:
+def test_offers_are_compared_again_after_a_registry_change_or_if_they_are_forgotten() -> None:
     desk = OfferDesk(ended("a", "b"), FIRST_PATTERN)
     desk.offering = {"a"}
     desk.search_all()
+    assert desk.found.without("a").restored("a").offers == desk.found.offers, "an extraction was undone"
     desk.asked.clear()
     desk.change(FIRST_PATTERN, SECOND_PATTERN)
     desk.search_all()
     assert desk.asked == ["a"]
+    desk.found = desk.found.forget("a")
+    desk.search_all()
+    assert desk.asked == ["a", "a"]
 
 
 def test_only_the_best_offers_are_compared_again_until_they_are_asked_about() -> None:
@@ -199,34 +203,6 @@ def test_extracted_offer_returns_if_its_pattern_is_removed() -> None:
     assert list(desk.found.offers) == ["a"]
 
 
-def test_an_offer_that_was_extracted_returns_at_once_when_that_is_undone() -> None:
-    desk = OfferDesk(ended("a"), FIRST_PATTERN)
-    desk.offering = {"a"}
-    desk.search_all()
-    assert desk.found.without("a").restored("a").offers == desk.found.offers
-
-
-def test_a_forgotten_offer_is_made_again() -> None:
-    desk = OfferDesk(ended("a", "b"), FIRST_PATTERN)
-    desk.offering = {"a", "b"}
-    desk.search_all()
-    desk.asked.clear()
-    desk.found = desk.found.forget("a")
-    desk.search_all()
-    assert desk.asked == ["a"]
-
-
-def test_an_offer_returns_if_its_pattern_is_removed_in_another_run() -> None:
-    stored = VerdictsInMemory()
-    first = OfferDesk(ended("a"), FIRST_PATTERN, stored=stored)
-    first.offering = first.known = {"a"}
-    first.search_all()
-    again = OfferDesk(ended("a"), stored=stored)
-    again.offering = {"a"}
-    again.search_all()
-    assert list(again.found.offers) == ["a"]
-
-
 def test_stored_verdicts_are_used_for_loops_and_registries_that_have_not_changed() -> None:
     stored = VerdictsInMemory()
     first = OfferDesk(ended("a", "b", "c"), FIRST_PATTERN, stored=stored)
@@ -243,6 +219,21 @@ def test_stored_verdicts_are_used_for_loops_and_registries_that_have_not_changed
     )
     changed.search_all()
     assert changed.asked == ["c"], "its record differs"
+    stored.put("offer", {"c": b"\xc1"})
+    damaged = OfferDesk(ended("a", "b", "c"), FIRST_PATTERN, SECOND_PATTERN, stored=stored)
+    damaged.search_all()
+    assert damaged.asked == ["c"]
+
+
+def test_an_offer_returns_if_its_pattern_is_removed_in_another_run() -> None:
+    stored = VerdictsInMemory()
+    first = OfferDesk(ended("a"), FIRST_PATTERN, stored=stored)
+    first.offering = first.known = {"a"}
+    first.search_all()
+    again = OfferDesk(ended("a"), stored=stored)
+    again.offering = {"a"}
+    again.search_all()
+    assert list(again.found.offers) == ["a"]
 
 
 def test_stored_verdicts_of_older_loops_count_also_where_they_are_not_judged() -> None:
@@ -256,15 +247,6 @@ def test_stored_verdicts_of_older_loops_count_also_where_they_are_not_judged() -
     assert short.asked == [] and list(short.found.offers) == [names[-1]]
 
 
-def test_a_damaged_verdict_is_judged_again() -> None:
-    stored = VerdictsInMemory()
-    OfferDesk(ended("a"), stored=stored).search_all()
-    stored.put("offer", {"a": b"\xc1"})
-    again = OfferDesk(ended("a"), stored=stored)
-    again.search_all()
-    assert again.asked == ["a"]
-
-
 NULL = make_draft("Cannot read properties of null", "check the cart for null before use")
 NULL_AGAIN = make_draft("Cannot read properties of null", "check the cart for null before its use")
 POOL = make_draft("Connection pool exhausted after 30 seconds", "close the cursor in the finally block")
@@ -275,24 +257,18 @@ def sources(offers: Mapping[str, Extraction]) -> list[tuple[str, ...]]:
 
 
 def test_offers_of_the_same_lesson_are_one_with_its_sources() -> None:
-    offers = {"a": make_offer("a", NULL), "b": make_offer("b", POOL), "c": make_offer("c", NULL_AGAIN)}
-    assert sources(offers) == [("a", "c"), ("b",)]
-
-
-def test_an_offer_with_another_lesson_is_not_hidden_behind_one_that_lacks_it() -> None:
-    offers = {"a": make_offer("a", NULL), "b": make_offer("b", POOL), "both": make_offer("both", POOL, NULL_AGAIN)}
-    assert sources(offers) == [("both", "a", "b")]
-    assert sources(
-        {"a": make_offer("a", NULL), "use": make_offer("use", NULL, make_draft("x", "y", duplicate_of="p"))}
-    ) == [("use", "a")]
-    assert (
-        len(sources({"p": make_offer("p", make_draft("x", "y", "p")), "q": make_offer("q", make_draft("x", "y", "q"))}))
-        == 2
+    a, b, c, empty = (
+        make_offer("a", NULL),
+        make_offer("b", POOL),
+        make_offer("c", NULL_AGAIN),
+        Extraction(source_id="a"),
     )
-
-
-def test_an_empty_offer_is_none() -> None:
-    assert sources({"a": Extraction(source_id="a")}) == []
+    assert sources({"a": empty}) == []
+    assert sources({"a": a, "b": b, "c": c}) == [("a", "c"), ("b",)]
+    assert sources({"a": a, "b": b, "both": make_offer("both", POOL, NULL_AGAIN)}) == [("both", "a", "b")]
+    p, q = (make_draft("x", "y", duplicate_of=id) for id in "pq")
+    assert sources({"a": a, "use": make_offer("use", NULL, p)}) == [("use", "a")], "it has another lesson, too"
+    assert len(sources({"p": make_offer("p", p), "q": make_offer("q", q)})) == 2
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.lists(st.sampled_from([NULL, NULL_AGAIN, POOL]), min_size=1)))
@@ -421,26 +397,19 @@ class LessonSearch(Desk):
         return offer(joined.id, new=1)
 
 
-def test_it_finds_the_open_lessons_that_give_a_pattern() -> None:
+def test_it_finds_the_open_lessons_that_give_a_pattern_and_drafts_no_more_than_are_asked_about() -> None:
     rejected = make_agent_lesson("Mock the mail server in every test")
     searched = LessonSearch(
         JoinedLesson(places=(LESSON,)),
         JoinedLesson(places=(OTHER,)),
         JoinedLesson(places=(rejected,), state=LessonState.REJECTED),
     )
+    assert searched.find(Snapshot()) == [] and not searched.drafted, "nothing is loaded"
     assert searched.find() == [LESSON.id]
     assert set(searched.drafted) == {LESSON.id, OTHER.id}
-
-
-def test_no_more_are_drafted_than_are_asked_about() -> None:
     many = [make_agent_lesson(f"Lock table {number} first") for number in range(MOST_LESSONS + 5)]
     searched = LessonSearch(*(JoinedLesson(places=(one,)) for one in many))
     assert len(searched.find()) == len(searched.drafted) == MOST_LESSONS
-
-
-def test_without_lessons_nothing_is_loaded() -> None:
-    searched = LessonSearch(JoinedLesson(places=(LESSON,)))
-    assert searched.find(Snapshot()) == [] and not searched.drafted
 
 
 def test_what_worked_is_loaded_cited_new_or_contradicted_weighs_more() -> None:
@@ -499,13 +468,9 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_duplicates_are_found() -> None:
-    assert DuplicateDesk(ONE, LIKE_ONE, ELSE).find() == [("one", "two")]
-
-
-def test_only_new_texts_are_compared_again(compared: list[str]) -> None:
+def test_only_new_texts_are_compared_again_and_a_pair_disappears_with_either_pattern(compared: list[str]) -> None:
     desk = DuplicateDesk(ONE, LIKE_ONE, ELSE)
-    desk.find()
+    assert desk.find() == [("one", "two")]
     compared.clear()
     counted = pattern("one", ONE.title, file="elsewhere")
     desk.change([counted, LIKE_ONE, ELSE])
@@ -515,11 +480,6 @@ def test_only_new_texts_are_compared_again(compared: list[str]) -> None:
     desk.change([counted, LIKE_ONE, ELSE, copied])
     assert desk.find() == [("four", "three"), ("one", "two")]
     assert compared == ["four"]
-
-
-def test_pair_disappears_with_either_pattern() -> None:
-    desk = DuplicateDesk(ONE, LIKE_ONE, ELSE)
-    desk.find()
     desk.change([ONE, ELSE])
     assert desk.find() == []
 
@@ -548,31 +508,19 @@ def test_a_pattern_that_returns_is_compared_with_what_came_meanwhile() -> None:
     assert pairs == [("one", "two")]
 
 
-def test_stored_verdicts_give_the_same_pairs_without_a_comparison(compared: list[str]) -> None:
+def test_stored_verdicts_give_the_same_pairs_and_only_new_texts_are_compared(compared: list[str]) -> None:
     stored = VerdictsInMemory()
     copy = pattern("copy", ONE.title)
-    first = DuplicateDesk(ONE, LIKE_ONE, ELSE, copy, stored=stored)
+    first = DuplicateDesk(ONE, ELSE, copy, stored=stored)
     first.find()
     compared.clear()
-    again = DuplicateDesk(ELSE, copy, ONE, LIKE_ONE, stored=stored)
+    again = DuplicateDesk(ELSE, copy, ONE, stored=stored)
     again.find()
     assert again.found.alike == first.found.alike and not compared
-
-
-def test_a_new_text_is_compared_and_the_others_are_not(compared: list[str]) -> None:
-    stored = VerdictsInMemory()
-    DuplicateDesk(ONE, ELSE, stored=stored).find()
-    compared.clear()
-    assert DuplicateDesk(ONE, ELSE, LIKE_ONE, stored=stored).find() == [("one", "two")]
+    assert ("one", "two") in DuplicateDesk(ONE, ELSE, copy, LIKE_ONE, stored=stored).find()
     assert compared == ["two"]
-
-
-def test_a_text_is_compared_again_if_its_stored_duplicate_was_removed() -> None:
-    stored = VerdictsInMemory()
-    texts = [f"cannot read property name of undefined in the session {word}" for word in ("store", "cache", "pool")]
-    three = [pattern(f"{number}", text) for number, text in enumerate(texts)]
-    DuplicateDesk(*three[:2], stored=stored).find()
-    assert DuplicateDesk(three[0], three[2], stored=stored).find() == [("0", "2")]
+    other = pattern("other", "cannot read property name of undefined in the session pool")
+    assert DuplicateDesk(LIKE_ONE, other, stored=stored).find() == [("other", "two")], "its stored duplicate is gone"
 
 
 BROAD = make_error_pattern("p", error_pattern="e|o", content_hash="v1")
@@ -598,17 +546,12 @@ def test_trigger_is_matched_against_common_messages() -> None:
         )
 
 
-def test_a_trigger_that_matches_most_common_messages_is_found_until_its_text_changes() -> None:
+def test_a_trigger_that_matches_most_common_messages_is_found_and_its_verdict_stored_by_its_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stored = VerdictsInMemory()
-    assert set(find_broad(BROAD, stored=stored)) == {"p"}
+    assert set(find_broad(BROAD, make_error_pattern("q", content_hash="v3"), stored=stored)) == {"p"}
     assert find_broad(NARROW, stored=stored) == {}
-    assert set(find_broad(BROAD, stored=stored)) == {"p"}
-    assert find_broad(stored=stored) == {}
-
-
-def test_a_stored_verdict_is_used_for_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = VerdictsInMemory()
-    find_broad(BROAD, make_error_pattern("q", content_hash="v3"), stored=stored)
     tried: list[str] = []
 
     def try_one(pattern: Pattern) -> float:
@@ -618,6 +561,7 @@ def test_a_stored_verdict_is_used_for_the_same_text(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(doubts, "trigger_match_share", try_one)
     found = find_broad(BROAD, make_error_pattern("new", content_hash="v4"), stored=stored)
     assert (set(found), tried) == ({"p"}, ["new"])
+    assert find_broad(stored=stored) == {}
 
 
 ATTEMPT = Attempt(task_id="task-001", number=1, outcome=Outcome.SUCCESS, ended_at=NOW)
@@ -646,7 +590,7 @@ class WeakenedSearch:
         return (found,) if attempt.agent == "codex" else ()
 
 
-def test_it_reads_each_ended_attempt_once_and_again_after_a_change() -> None:
+def test_it_reads_each_of_the_newest_ended_attempts_once_and_again_after_a_change() -> None:
     searched = WeakenedSearch()
     running = Attempt(task_id="task-002", number=1, agent="codex")
     assert searched.finish(ATTEMPT, running) == []
@@ -654,16 +598,9 @@ def test_it_reads_each_ended_attempt_once_and_again_after_a_change() -> None:
     for _ in range(2):
         assert searched.finish(replace(ATTEMPT, agent="codex"), running) == ["task-001.1"]
     assert searched.read == ["task-001.1", "task-001.1"]
-
-
-def test_an_attempt_without_a_failed_action_is_not_read() -> None:
     searched = WeakenedSearch()
     assert searched.finish(replace(ATTEMPT, agent="codex", actions=9, errors=0)) == []
-    assert searched.read == []
-
-
-def test_it_searches_only_the_newest_attempts() -> None:
-    searched = WeakenedSearch()
+    assert searched.read == [], "no action failed"
     days = range(SEARCHED_ATTEMPTS + 1)
     attempts = [replace(ATTEMPT, number=day + 1, ended_at=NOW + timedelta(days=day)) for day in days]
     searched.finish(*attempts)

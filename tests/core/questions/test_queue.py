@@ -107,8 +107,16 @@ def offer(source_id: str, new: int = 0, merges: int = 0, refused: int = 0) -> Ex
     return Extraction(source_id=source_id, proposals=tuple(proposals))
 
 
-def test_queue_is_empty_without_questions() -> None:
-    assert queue([make_error_pattern("p")], used("p", "+++")) == ()
+def test_without_something_to_decide_nothing_is_asked() -> None:
+    p = make_error_pattern("p")
+    assert queue([p], used("p", "+++")) == ()
+    assert queue([], [], CurationState(pins={"gone": pin(Maturity.PROVEN)})) == ()
+    assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
+    mirror = make_error_pattern("m", copy_folder="memory")
+    assert queue([p, mirror], [], alike=[("p", "gone", 0.95), ("p", "m", 0.95)]) == (), "two registered patterns"
+    snoozed = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
+    curation = CurationState(pins={"p": pin(Maturity.PROVEN)}, inversions={"p": snoozed})
+    assert queue([p], used("p", "--++--"), curation) == (), "a snooze covers a contradicted pin"
 
 
 def test_failing_pattern_gives_an_inversion_question() -> None:
@@ -120,9 +128,8 @@ def test_failing_pattern_gives_an_inversion_question() -> None:
     assert (item.inversion.failures, item.inversion.total) == (5, 7)
 
 
-def test_contradicted_promotion_names_its_date() -> None:
-    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
-    (item,) = queue([make_error_pattern("p")], used("p", "--++--"), curation)
+def test_a_decision_that_results_contradict_or_whose_text_changed_is_asked_about() -> None:
+    (item,) = queue([make_error_pattern("p")], used("p", "--++--"), CurationState(pins={"p": pin(Maturity.PROVEN)}))
     assert item.kind == "contradicted"
     assert (
         item.question
@@ -132,22 +139,16 @@ def test_contradicted_promotion_names_its_date() -> None:
         "promoted by alice on 3 May 2026; since then 4 of 6 uses failed; given 0, used 6 (2 worked); "
         "the limit of the success rate is 70%"
     )
-
-
-def test_a_deprecated_pattern_that_works_is_asked_about() -> None:
-    curation = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
-    (item,) = queue([make_error_pattern("p")], used("p", "+++++++"), curation)
+    deprecated = CurationState(pins={"p": pin(Maturity.DEPRECATED)})
+    (item,) = queue([make_error_pattern("p")], used("p", "+++++++"), deprecated)
     assert item.question == (
         "alice deprecated “TypeError: x is not a function”; 7 of 7 uses succeeded since. Undo the deprecation?"
     )
     assert "since then 7 of 7 uses succeeded" in item.reason
-
-
-def test_changed_text_gives_a_stale_pin_question() -> None:
-    curation = CurationState(pins={"p": pin(Maturity.PROVEN)})
-    (item,) = queue([make_error_pattern("p", content_hash="v2")], used("p", "+"), curation)
-    assert item.kind == "stale-pin"
-    assert item.reason == "promoted by alice on 3 May 2026; its text has changed since; given 0, used 1 (1 worked)"
+    hostile = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="alice\x1b[31m")})
+    (item,) = queue([make_error_pattern("[b]\x1b]0;x", content_hash="v2")], [], hostile)
+    assert item.kind == "stale-pin" and "its text has changed since; given 0, never used" in item.reason
+    assert "\x1b" not in item.question + item.reason
 
 
 def test_patterns_with_most_uses_and_failures_come_first() -> None:
@@ -182,22 +183,6 @@ def test_decided_inversion_leaves_the_queue_until_further_failures() -> None:
             assert "rejected on 3 May 2026, 3 further failures since" in items[0].reason, (verdict, asked)
 
 
-def test_a_snooze_covers_a_contradicted_pin_as_well() -> None:
-    snoozed = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
-    curation = CurationState(pins={"p": pin(Maturity.PROVEN)}, inversions={"p": snoozed})
-    assert queue([make_error_pattern("p")], used("p", "--++--"), curation) == ()
-
-
-def test_pins_on_missing_patterns_give_no_question() -> None:
-    assert queue([], [], CurationState(pins={"gone": pin(Maturity.PROVEN)})) == ()
-
-
-def test_text_from_files_is_shown_without_control_characters() -> None:
-    curation = CurationState(pins={"[b]\x1b]0;x": pin(Maturity.PROVEN, by="\x1b[31m")})
-    (item,) = queue([make_error_pattern("[b]\x1b]0;x", content_hash="v2")], [], curation)
-    assert "\x1b" not in item.question + item.reason
-
-
 def test_unreviewed_text_is_asked_about_until_released() -> None:
     for kind, came in [("import", "imported"), ("quarantine", "quarantined")]:
         (item,) = queue([make_error_pattern("p")], [], CurationState(arrivals={"p": arrival(kind, reason="odd")}))
@@ -215,28 +200,18 @@ def test_impact_of_unattended_extractions_grows_with_injections() -> None:
     assert "found in a session on 3 May 2026" in items[0].reason
 
 
-def test_duplicate_question_keeps_the_more_used_pattern() -> None:
+def test_duplicate_question_keeps_the_more_used_pattern_but_not_one_in_quarantine() -> None:
     patterns = [make_error_pattern("a"), make_error_pattern("b"), make_error_pattern("c")]
     (item,) = queue(patterns, used("b", "+++"), alike=[("a", "b", 0.95), ("b", "c", 0.9)])
     assert (item.kind, item.subject, item.other, item.similarity) == ("duplicate", "b", "a", 0.95)
     assert item.question == "Are “TypeError: x is not a function” and “TypeError: x is not a function” the same lesson?"
     assert item.reason == "95% similar; given 0, used 3 (3 worked); the other one: given 0, never used"
-
-
-def test_quarantined_duplicate_is_merged_into_the_other_pattern() -> None:
     curation = CurationState(arrivals={"b": arrival("quarantine")})
-    items = queue(
-        [make_error_pattern("a"), make_error_pattern("b")], used("b", "+++"), curation, alike=[("a", "b", 0.95)]
-    )
+    items = queue(patterns[:2], used("b", "+++"), curation, alike=[("a", "b", 0.95)])
     assert [(item.subject, item.other) for item in items if item.kind == "duplicate"] == [("a", "b")]
 
 
-def test_duplicate_question_needs_two_registered_patterns() -> None:
-    patterns = [make_error_pattern("a"), make_error_pattern("m", copy_folder="memory")]
-    assert queue(patterns, [], alike=[("a", "gone", 0.95), ("a", "m", 0.95)]) == ()
-
-
-def test_offer_lists_what_can_be_extracted() -> None:
+def test_offer_lists_what_can_be_extracted_once_for_loops_with_the_same_offer() -> None:
     for found, reason in [
         (offer("l", new=3, refused=1), "3 new lessons"),
         (offer("l", new=1, merges=2), "1 new lesson, 2 further uses of known lessons"),
@@ -244,18 +219,9 @@ def test_offer_lists_what_can_be_extracted() -> None:
     ]:
         (item,) = queue([], [], offers={"l": found})
         assert (item.kind, item.subject, item.reason, item.offer) == ("offer", "l", reason, found), (found, reason)
-
-
-def test_empty_offer_gives_no_question() -> None:
-    assert queue([], [], offers={"l": offer("l", refused=2)}) == ()
-
-
-def test_loops_with_the_same_offer_give_one_question() -> None:
     asked = queue([], [], offers={id: offer(id, new=1) for id in ("l", "m", "n")} | {"o": offer("o", merges=1)})
     assert {item.subject for item in asked} == {"l", "o"}
-    assert {item.reason for item in asked} == {
-        "1 new lesson; 2 other sessions offered the same", "1 further use of known lessons"
-    }  # fmt: skip
+    assert "1 new lesson; 2 other sessions offered the same" in {item.reason for item in asked}
 
 
 def test_dismissed_duplicate_is_not_asked_in_either_order() -> None:
@@ -290,7 +256,7 @@ def stuck(*sessions: DebugSession, curation: CurationState | None = None) -> tup
     return review_queue(records({}, board, curation, escalated=waiting))
 
 
-def test_recent_escalation_comes_first_without_impact() -> None:
+def test_recent_escalation_of_open_work_comes_first_without_impact() -> None:
     new, old = stuck(find_escalation(id="old", updated_at=LATER - timedelta(days=90)), find_escalation())
     assert (new.kind, new.subject, old.subject) == ("escalation", "s-1", "old")
     assert new.question == "Escalated at src/a.ts: an agent asks for help. Have you seen it?"
@@ -299,6 +265,13 @@ def test_recent_escalation_comes_first_without_impact() -> None:
         "an agent waits until a person helps"
     )
     assert (new.is_urgent, old.is_urgent, new.impact, old.impact) == (True, False, 0.0, 0.0)
+    assert old.is_worth_reading
+    (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
+    assert item.question == "Escalated: an agent asks for help. Have you seen it?"
+    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent waits until a person helps"
+    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
+    ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
+    assert review_queue(records({}, board, escalated=ended)) == ()
 
 
 def test_known_failures_come_before_untried_texts() -> None:
@@ -314,17 +287,6 @@ def test_acknowledged_escalation_returns_only_after_a_new_call() -> None:
     assert stuck(find_escalation(updated_at=LATER - timedelta(minutes=1)), curation=curation) != ()
     until = InversionVerdict(verdict="snoozed", at=CURATION_NOW, until=LATER + timedelta(hours=1))
     assert stuck(find_escalation(), curation=CurationState(inversions={item.question_key: until})) == ()
-
-
-def test_an_escalation_of_ended_work_is_not_asked_about() -> None:
-    board = Scoreboard.build(Snapshot(), LATER, SETTINGS)
-    ended = [EscalatedSession(session=find_escalation(), has_ended=True)]
-    assert review_queue(records({}, board, escalated=ended)) == ()
-
-
-def test_an_escalation_of_open_work_is_worth_the_time_at_any_age() -> None:
-    (old,) = stuck(find_escalation(updated_at=LATER - timedelta(days=90)))
-    assert not old.is_urgent and old.is_worth_reading
 
 
 def decided(verb: Verb, minutes: float = 5, by: str = "alice", **before: Any) -> Decision:
@@ -358,17 +320,11 @@ def test_a_reset_answers_the_question_about_the_state_until_a_new_result() -> No
         assert bool(found) == is_asked, (failures, is_asked)
 
 
-def test_escalation_without_details_is_asked_about() -> None:
-    (item,) = stuck(find_escalation(file_path="", executions=(), updated_at=None))
-    assert item.question == "Escalated: an agent asks for help. Have you seen it?"
-    assert item.reason == "escalated after 0 runs; no failed run is recorded; an agent waits until a person helps"
-
-
 OFTEN = CURATION_NOW - timedelta(days=1)
 """Used of late, so that a verdict is worth the time."""
 
 
-def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
+def test_a_state_that_one_more_result_or_time_changes_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "+++-++-" * 2, OFTEN))
     assert (item.kind, item.subject, item.question_key) == ("borderline", "p", "state of p")
     assert item.question == "Keep giving “TypeError: x is not a function” to agents?"
@@ -377,45 +333,30 @@ def test_a_state_that_one_more_result_changes_is_asked_about() -> None:
         "the limit of the success rate is 70%"
     )
     assert item.evidence == 14
-
-
-def test_pattern_deprecated_by_a_small_margin_is_asked_about() -> None:
     (item,) = queue([make_error_pattern("p")], used("p", "++-" * 5, OFTEN))
     assert (item.question, item.asks) == (
         "Let agents have “TypeError: x is not a function” again?",
         "Let agents have this lesson again?",
     )
     assert "the limit of the success rate is 70%" in item.reason
-
-
-def test_anti_pattern_question_counts_right_warnings() -> None:
     (item,) = queue([make_error_pattern("p", type=PatternType.ANTI)], used("p", "++-" * 5, OFTEN))
     assert "the warning was right in 10 of 15" in item.reason
     assert "the limit of the rate of right warnings is 70%" in item.reason
-
-
-def test_state_that_decays_soon_is_asked_about() -> None:
-    old = used("p", "+++++-", LATER - timedelta(days=20))
-    (item,) = queue([make_error_pattern("p")], old)
+    (item,) = queue([make_error_pattern("p")], used("p", "+++++-", LATER - timedelta(days=20)))
     assert "by age alone it is" in item.reason or "one more" in item.reason
 
 
-@pytest.mark.parametrize(
-    ("results", "curation"),
-    [
+def test_borderline_state_of_low_impact_is_not_asked_about() -> None:
+    snoozed = InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=4)
+    for results, curation in [
         ("+" * 30, CurationState()),  # sure
         ("++-" * 5, CurationState(pins={"p": pin(Maturity.PROVEN, at=LATER)})),  # decided
         ("", CurationState()),  # no uses
         ("++-", CurationState(dismissed=frozenset({"state of p"}))),
-        (
-            "++-",
-            CurationState(inversions={"state of p": InversionVerdict(verdict="snoozed", at=CURATION_NOW, beyond=4)}),
-        ),
-    ],
-)
-def test_borderline_state_of_low_impact_is_not_asked_about(results: str, curation: CurationState) -> None:
-    assert [item for item in queue([make_error_pattern("p")], used("p", results, OFTEN), curation) if
-            item.kind == "borderline"] == []  # fmt: skip
+        ("++-", CurationState(inversions={"state of p": snoozed})),
+    ]:
+        asked = queue([make_error_pattern("p")], used("p", results, OFTEN), curation)
+        assert "borderline" not in {item.kind for item in asked}, (results, curation)
 
 
 def test_questions_with_one_key_are_asked_once() -> None:
@@ -550,13 +491,6 @@ def test_questions_of_unchanged_patterns_are_not_made_again(monkeypatch: pytest.
     assert made == ["q"]
 
 
-def test_each_question_is_a_step() -> None:
-    patterns = {id: make_error_pattern(id) for id in _IDS}
-    events = tuple(event for id in _IDS for event in used(id, "+-----"))
-    board = Scoreboard.build(Snapshot(patterns=patterns, events=events), LATER, SETTINGS)
-    assert len(list(review_queue_in_steps(records(patterns, board)))) == len(_IDS)
-
-
 def stakes(**results: str) -> tuple[Scoreboard, PatternImpacts]:
     patterns: dict[str, Pattern] = {name: make_error_pattern(name) for name in results}
     events = [event for name, outcomes in results.items() for event in used(name, outcomes)]
@@ -572,25 +506,18 @@ def test_impact_order_prevents_more_failures_than_simple_orders() -> None:
         assert ours <= hindsight, truth
 
 
-def test_impact_grows_with_uses_and_uncertainty() -> None:
+def test_impact_grows_with_uses_and_uncertainty_and_depends_on_whether_the_pattern_is_withheld() -> None:
     board, found = stakes(sure="+" * 30, unsure="++-+" * 3, often="+++-" * 20, rare="+++-", never="")
     held = {id: found.held[board.row(id)] for id in board.ids}
     assert held["unsure"] > held["sure"]
     assert held["often"] > 0
     assert held["never"] < held["rare"]
-
-
-def test_impact_depends_on_whether_the_pattern_is_withheld() -> None:
     board, found = stakes(failing="-" * 9 + "+", working="+" * 9 + "-")
     failing, working = board.row("failing"), board.row("working")
-    assert found.is_withheld[failing]
-    assert not found.is_withheld[working]
+    assert found.is_withheld[failing] and not found.is_withheld[working]
     assert found.chance[failing] > 0.9
     assert found.chance[working] < 0.2
     np.testing.assert_allclose(found.held, found.uses * np.where(found.is_withheld, found.above, found.below))
-
-
-def test_empty_registry_has_a_prior() -> None:
     _, found = stakes(new="")
     assert 0 < found.unjudged[0] < 0.7
     assert 0 < found.unjudged[1] < 0.3
@@ -652,6 +579,9 @@ def test_a_session_takes_the_most_impact_per_second() -> None:
     assert (names(found.items), found.seconds, found.later, found.left) == ("bcd", 60.0, 1, 0)
     assert found.share == pytest.approx(2.5 / 4.5)
     assert found.text == "3 questions, about 1 min; 1 more for later"
+    assert plan([], 12.0, PLAN_SETTINGS).text == "12 min: no open questions"
+    assert plan([], 12.0, PLAN_SETTINGS).share == 1.0
+    assert plan([planned("a", 1.0)], 0.1, PLAN_SETTINGS).text == "0.1 min: too short for the next question"
 
 
 def test_a_blocked_agent_comes_first_and_has_no_impact() -> None:
@@ -669,12 +599,6 @@ def test_questions_of_low_impact_are_left_out() -> None:
     assert plan(queue[1:], 60.0, PLAN_SETTINGS).items == ()
 
 
-def test_a_session_without_questions_or_time() -> None:
-    assert plan([], 12.0, PLAN_SETTINGS).text == "12 min: no open questions"
-    assert plan([], 12.0, PLAN_SETTINGS).share == 1.0
-    assert plan([planned("a", 1.0)], 0.1, PLAN_SETTINGS).text == "0.1 min: too short for the next question"
-
-
 def test_a_slow_reader_gets_fewer_questions() -> None:
     queue = [planned(name, 1.0, seconds) for name, seconds in (("a", 10.0), ("b", 20.0), ("c", 30.0))]
     assert names(plan(queue, 1.0, PLAN_SETTINGS).items) == "abc"
@@ -684,10 +608,12 @@ def test_a_slow_reader_gets_fewer_questions() -> None:
     assert names(plan(queue, 1.0, PLAN_SETTINGS, Pace()).items) == "abc"
 
 
-def test_pace_is_the_median_pause_within_sessions() -> None:
+def test_pace_is_the_median_pause_within_sessions_without_bulk_decisions_and_undo() -> None:
     assert measure_pace(made_decisions([0, 10, 12, 14, 16, 18, 3600, 20]), "ada") == Pace(seconds=15.0, pauses=6)
     assert measure_pace(made_decisions([0, 10, 12, 14, 16]), "ada").seconds is None
     assert measure_pace(made_decisions([0, 10, 12, 14, 16, 18]), "bob") == Pace()
+    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
+    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0
 
 
 def test_a_few_quick_answers_change_the_estimate_little() -> None:
@@ -695,8 +621,3 @@ def test_a_few_quick_answers_change_the_estimate_little() -> None:
     assert time_text(queue, Pace()) == "about 12 min"
     assert time_text(queue, Pace(seconds=4.0, pauses=5)) == "about 10 min"
     assert time_text(queue, Pace(seconds=4.0, pauses=200)) == "about 3 min"
-
-
-def test_pace_ignores_bulk_decisions_and_undo() -> None:
-    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], group="g"), "ada").pauses == 0
-    assert measure_pace(made_decisions([0, 1, 1, 1, 1, 1, 1], verb=Verb.UNDO), "ada").pauses == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,20 +13,21 @@ from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.cli.demo.sample import copy_sample
 from core.index.project_state import ProjectState
-from core.index.review_items import BORDERLINE, ESCALATION, EXTRACTED, OFFER, ReviewItem
+from core.index.review_items import BORDERLINE, DUPLICATE, ESCALATION, EXTRACTED, OFFER, PROPOSAL, ReviewItem
 from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.questions.kinds import answer, answers
+from core.records.decisions import Decision, ProposedDecision, Verb
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
-from core.show.card_evidence import conflicts, exact_text, uses, words_changed
-from core.show.cards import NO, YES, card_title, present_effect, review_card, terminal_card
+from core.show.card_evidence import MAX_USES, conflicts, exact_text, uses, words_changed
+from core.show.cards import NO, YES, card_title, is_about, present_effect, question_record, review_card, terminal_card
 from core.show.contexts import Preview
 from core.show.pages.markdown import blocks_markdown, to_markdown
 from core.show.pages.patterns import rate_line
 from core.sources.adapters.agent_files import AgentFile
 from tests.agent_lessons import add_lessons, lesson_questions, make_agent_lesson
-from tests.factories import make_pattern
+from tests.factories import make_event, make_pattern
 from tests.fix_sessions.replay import Workshop
 from tests.fix_sessions.sessions import read_sessions
 
@@ -83,10 +85,30 @@ def test_uses_without_a_session_are_named_in_words_and_add_up_to_the_counts(samp
     assert f"{rest} uses in the success trend of its file" in text
 
 
-def test_a_lesson_without_results_has_no_rate() -> None:
+def test_a_lesson_without_results_has_no_rate_and_the_newest_uses_are_listed() -> None:
     pattern = make_pattern()
     board = Scoreboard.build(Snapshot(patterns={pattern.id: pattern}), NOW, Settings())
     assert blocks_markdown([rate_line(pattern, board.assessment(pattern.id))]).startswith("No result yet")
+    for count in (MAX_USES, MAX_USES + 1):
+        events = tuple(
+            make_event(n, "applied", NOW, pattern_id=pattern.id, loop_id=f"l{n}", success=True) for n in range(count)
+        )
+        state = ProjectState.open(Snapshot(patterns={pattern.id: pattern}, events=events), Settings(), NOW)
+        assert ("more use" in blocks_markdown(uses(state, pattern))) is (count > MAX_USES)
+        rate = blocks_markdown([rate_line(pattern, state.assessment(pattern.id))])
+        assert "success rate" in rate and "No result" not in rate
+
+
+def test_a_decision_about_a_question_or_its_subjects_resolves_it() -> None:
+    item = ReviewItem(kind=DUPLICATE, subject="a", other="b", question="?", reason="?", priority=0.5)
+    for subject, resolves in (("a", True), ("b", True), ("c", False)):
+        decision = Decision(id="d", at=NOW, by="ana", verb=Verb.DEPRECATE, subject=subject)
+        assert is_about(decision, item) is resolves, subject
+    dismissed = Decision(id="d", at=NOW, by="ana", verb=Verb.DISMISS, subject=item.question_key)
+    assert is_about(dismissed, item)
+    assert question_record(replace(item, kind=BORDERLINE)) == ("patterns", "a")
+    proposed = ProposedDecision(id="p", at=NOW, by="agent:x", verb="undo", subjects=("d",), command={})
+    assert question_record(replace(item, kind=PROPOSAL, subject="p", proposed=proposed)) == ("log", "d")
 
 
 def test_the_type_of_the_file_format_is_shown_only_if_the_message_names_no_error() -> None:

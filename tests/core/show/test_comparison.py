@@ -48,13 +48,6 @@ def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]
     return {change.pattern_id: change for change in compare_states(before, after).patterns}
 
 
-def test_equal_times_have_no_changes(tmp_path: Path) -> None:
-    view = open_project(tmp_path, Clock()).view
-    found = compare_states(view, view)
-    assert (found.patterns, found.decisions, found.loops, found.questions) == ((), (), (), ())
-    assert (found.helped, found.failed, found.other) == (0, 0, 0)
-
-
 def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
     clock = Clock()
     project = open_project(tmp_path, clock)
@@ -75,6 +68,9 @@ def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
     assert [decision.verb for decision in found.decisions] == ["archive", "deprecate"]
     assert found.states_before[Maturity.ESTABLISHED] == 3
     assert found.states_after[Maturity.DEPRECATED] == 2
+    same = compare_states(view, view)
+    assert not (same.patterns or same.decisions or same.loops or same.questions)
+    assert (same.helped, same.failed, same.other) == (0, 0, 0)
     back = compare_states(view, build_past_state(view, start))
     assert {change.pattern_id: change.kind for change in back.patterns}[IDS[2]] == NEW
 
@@ -142,6 +138,9 @@ def test_loops_that_begin_and_end(days: float, kinds: list[str]) -> None:
     assert [change.kind for change in compare_states(build_past_state(view, days_ago(days)), view).loops] == kinds
     begun = compare_states(build_past_state(view, days_ago(6)), build_past_state(view, days_ago(2)))
     assert [(change.kind, change.at) for change in begun.loops] == [(STARTED, days_ago(5))]
+    assert plain_text(change_cells(begun.loops[0], view)["change"]).startswith("started ")
+    for change in compare_states(build_past_state(view, days_ago(days)), view).loops:
+        assert plain_text(change_cells(change, view)["change"]).startswith("ended ")
     assert begun.until < NOW
 
 

@@ -143,6 +143,7 @@ def test_rows_show_the_ranking_value_and_details_the_rank_in_the_other_order(vie
 def test_details_have_every_part_of_the_score_with_its_maximum(view: ProjectState) -> None:
     pattern = view.pattern("pat-error-type-mismatch-003")
     parts = dict.fromkeys(SEMANTIC_WEIGHTS[PatternType.ERROR], 0.0) | {"meaning": 0.3, "error": 0.19}
+    del parts["tags"]  # it is not known
     found = preview(replace(injection("x"), chosen=(chosen(pattern.id, **parts),)), injection("x"), "z", pattern.id)
     lines = plain(row_details(found, pattern.id, view))
     assert "0.90 = 0.49 relevance x 0.94 success x 1.5 proven" in lines[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -73,10 +74,18 @@ def test_the_tokens_of_a_lesson_are_those_that_were_recorded() -> None:
     assert [(one.work_id, one.lessons) for one in found.sessions] == [("t.2", 2), ("t.1", 1)]
 
 
-def test_only_contexts_since_a_moment_count() -> None:
+def test_only_contexts_since_a_moment_count_each_in_its_week() -> None:
     found = measure_cost(state(), CURATION_NOW - WEEK)
     assert {one.pattern_id: one.given for one in found.lessons} == {"p": 1, "q": 1}
     assert [one.prevented for one in found.lessons if one.pattern_id == "p"] == [0]
+    found = measure_cost(state(), CURATION_NOW - 3 * WEEK)
+    q = state().count_tokens(["q"])["q"]
+    assert found.by_week == ((0, 0), (1, 40), (2, 60 + q), (0, 0))
+    assert measure_cost(state(), CURATION_NOW - 2 * WEEK).by_week[0] == (1, 40), "from the first moment on"
+    largest = max(measure_cost(state()).lessons, key=lambda one: one.tokens)
+    found = measure_cost(state(), most=1)
+    assert [one.pattern_id for one in found.lessons] == [largest.pattern_id]
+    assert found.tokens == measure_cost(state()).tokens
 
 
 def test_metrics_and_the_command_count_the_same_tokens() -> None:
@@ -88,19 +97,6 @@ def test_metrics_and_the_command_count_the_same_tokens() -> None:
     for id in ("p", "q"):
         (cost,) = (one for one in whole.lessons if one.pattern_id == id)
         assert measure_lesson(view, view.snapshot.patterns[id]) == (cost.given, cost.tokens)
-
-
-def test_a_context_counts_in_its_week() -> None:
-    found = measure_cost(state(), CURATION_NOW - 3 * WEEK)
-    q = state().count_tokens(["q"])["q"]
-    assert found.by_week == ((0, 0), (1, 40), (2, 60 + q), (0, 0))
-
-
-def test_only_the_lessons_with_most_tokens_are_described() -> None:
-    found = measure_cost(state(), most=1)
-    largest = max(measure_cost(state()).lessons, key=lambda one: one.tokens)
-    assert [one.pattern_id for one in found.lessons] == [largest.pattern_id]
-    assert found.tokens == measure_cost(state()).tokens
 
 
 def test_the_files_of_each_agent_are_summed_apart() -> None:
@@ -170,38 +166,24 @@ def test_groups_add_up_to_all_loops_with_usage(found: list[Loop], by: str) -> No
     assert sum(group.loops for group in groups) == len(known)
 
 
-def test_unknown_tokens_stay_unknown() -> None:
+def test_unknown_tokens_stay_unknown_and_the_total_has_each_token_once() -> None:
     assert sum_usage([Loop(id="a"), Loop(id="b", usage=Usage(input=3))]) == Usage(input=3)
     assert sum_usage([Loop(id="a")]).total is None
-
-
-def test_total_has_each_token_once() -> None:
     assert Usage(input=10, cache_read=20, cache_write=5, output=7, reasoning=3).total == 42
 
 
-def test_a_loop_counts_on_the_day_of_its_end() -> None:
-    loop = Loop(
-        id="a",
-        usage=Usage(output=5),
-        started_at=TODAY - timedelta(days=3),
-        ended_at=TODAY - timedelta(days=1),
-        last_activity=TODAY,
-    )
-    assert [group.name for group in group_usage([loop], "day")] == ["2026-11-19"]
+def test_a_loop_counts_on_the_day_of_its_end_and_later_days_are_listed_without_one() -> None:
+    def used(days: int, **more: Any) -> Loop:
+        return Loop(id="a", usage=Usage(output=5), last_activity=TODAY - timedelta(days=days), **more)
 
-
-def test_days_without_a_loop_are_listed_after_the_first_one_with_a_loop() -> None:
-    loop = Loop(id="a", usage=Usage(output=5), last_activity=TODAY - timedelta(days=2))
-    days = daily_usage([loop], TODAY, 4)
-    assert [(day.name, day.loops) for day in days] == [
+    ended = used(0, started_at=TODAY - timedelta(days=3), ended_at=TODAY - timedelta(days=1))
+    assert [group.name for group in group_usage([ended], "day")] == ["2026-11-19"]
+    assert [(day.name, day.loops) for day in daily_usage([used(2)], TODAY, 4)] == [
         ("2026-11-18", 1),
         ("2026-11-19", 0),
         ("2026-11-20", 0),
     ]
-
-
-def test_no_days_are_listed_without_usage_in_the_range() -> None:
-    assert daily_usage([Loop(id="a", usage=Usage(output=5), last_activity=TODAY - timedelta(days=9))], TODAY, 4) == ()
+    assert daily_usage([used(9)], TODAY, 4) == ()
 
 
 def test_the_section_shows_the_cost_of_each_day_and_splits_the_tokens_by_source(tmp_path: Path) -> None:
@@ -334,3 +316,8 @@ def test_recorded_metrics_are_compared_with_the_evidence(paths: ProjectPaths) ->
         ("total_patterns", True, 2),
         ("pattern_usage_stats.failed_applications", "few", 1),
     ]
+    metrics_path(paths).unlink()
+    for metrics, recorded in (({"total_patterns": 7}, [{"total_patterns": 7}]), (None, [])):
+        document = {"version": "1.0.0", "pattern_registry": {}, "effectiveness_metrics": metrics}
+        paths.pattern_file("error").write_text(json.dumps(document))
+        assert [*read_recorded_metrics(paths).values()] == recorded, "in a file of patterns"

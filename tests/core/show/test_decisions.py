@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from core.index.project_state import ProjectState
 from core.records.decisions import (
     EDIT_ANSWERS,
     Decision,
@@ -16,9 +17,11 @@ from core.records.decisions import (
     sign_unattended,
 )
 from core.records.snapshot import Snapshot
-from core.show.decisions import Entry, decision_cells, group_decisions
+from core.show.decisions import Entry, decision_cells, decision_document, group_decisions
 from core.show.pages.document import plain_text
-from tests.factories import NOW, make_pattern
+from core.show.pages.markdown import blocks_markdown, to_markdown
+from core.show.pages.patterns import decisions
+from tests.factories import NOW, SETTINGS, make_pattern
 
 
 def decision(number: int, verb: Verb = Verb.PROMOTE, *, days: int = 0, hook: bool = False, group: str = "") -> Decision:
@@ -61,6 +64,11 @@ def test_a_row_has_the_title_of_its_pattern_before_the_id() -> None:
     snapshot = Snapshot(patterns={"pat-1": pattern}, decisions=(promoted, undo))
     assert words(Entry((promoted,)), snapshot)["subject"] == "x is None  pat-1"
     assert words(Entry((undo,)), snapshot)["subject"] == "promote x is None  pat-1"
+    state = ProjectState.open(snapshot, SETTINGS, NOW)
+    assert "\npromote pat-1" in to_markdown(decision_document(state, undo))
+    lines = blocks_markdown(decisions(state, pattern))
+    assert "promote" in lines and "undo" in lines, "a decision about a pattern and its undo"
+    assert "No decision" in blocks_markdown(decisions(state, make_pattern("pat-2")))
 
 
 def test_a_dismissed_question_is_shown_with_the_word_of_the_answer() -> None:

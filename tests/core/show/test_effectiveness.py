@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
@@ -153,7 +153,7 @@ def test_metrics_are_those_of_the_evidence() -> None:
     assert count_states(snapshot, board) == {"candidate": 1, "established": 1, "proven": 0, "deprecated": 0}
 
 
-def test_events_report_injections_and_failures() -> None:
+def test_events_report_injections_and_failures_also_of_the_attempts_of_a_session() -> None:
     events = (
         make_event(1, "injected", days_ago(1), loop_id="other-name"),
         make_event(2, "outcome", days_ago(1), pattern_id="", loop_id="ralph-2", success=False),
@@ -164,18 +164,12 @@ def test_events_report_injections_and_failures() -> None:
     assert (found.average_iterations_with, found.average_iterations_without) == (3.0, 5.0)
     assert isinstance(found, MeasuredBenefit)
     assert (found.failed_loops_without, found.average_iterations_failed_without) == (1, 9.0)
-
-
-def test_what_an_attempt_was_given_counts_for_the_session_that_made_it() -> None:
+    given = (make_event(1, "injected", days_ago(1), pattern_id=PATTERN.id, loop_id="task-001.1"),)
     session = Loop(id="claude:s1", runner="claude", status=LoopStatus.COMPLETED)
-    snapshot = Snapshot(
-        patterns={PATTERN.id: PATTERN},
-        loops={session.id: session},
-        tasks={"task-001": Task(id="task-001", loop_id=session.id)},
-        attempts={"task-001.1": Attempt(task_id="task-001", number=1)},
-        events=(make_event(1, "injected", days_ago(1), pattern_id=PATTERN.id, loop_id="task-001.1"),),
-    )
-    found = compute_effectiveness(snapshot, Scoreboard.build(snapshot, NOW, SETTINGS), NOW).cross_loop_benefit
+    tasks = {"task-001": Task(id="task-001", loop_id=session.id)}
+    attempts = {"task-001.1": Attempt(task_id="task-001", number=1)}
+    snapshot = known(session, events=given).with_changes(tasks=tasks, attempts=attempts)
+    found = compute_effectiveness(snapshot, board_of(snapshot), NOW).cross_loop_benefit
     assert (found.loops_with_pattern_injection, found.loops_without_pattern_injection) == (1, 0)
 
 
@@ -257,6 +251,7 @@ def test_one_pattern_is_compared_with_loops_without_any() -> None:
 counts = st.lists(st.integers(1, 60), max_size=5).map(tuple)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.sampled_from(["", "testing", "debugging"]), counts, counts), max_size=3))
 def test_the_interval_contains_the_difference_and_is_antisymmetric(
     groups: list[tuple[str, tuple[int, ...], tuple[int, ...]]],
@@ -290,30 +285,21 @@ def failing(**fields: Any) -> Pattern:
     return make_pattern(**{"recorded_counts": make_recorded_counts(9, 11), "last_used": days_ago(1), **fields})
 
 
-def test_a_low_rate_is_pruned_with_a_reason() -> None:
+def test_a_low_rate_of_enough_uses_is_pruned_with_a_reason() -> None:
     (found,) = pruned(failing())
     assert found.rules == (PruneRule.RATE,)
     assert found.reason == "45% of 20 uses succeeded, below 50%"
     assert (found.rate, found.uses) == (0.45, 20)
-
-
-@pytest.mark.parametrize(
-    ("counts", "goes"),
-    [
-        (make_recorded_counts(1, 1), False),
-        (make_recorded_counts(5, 5), False),
-        (make_recorded_counts(4, 5), True),
-        (make_recorded_counts(0, 2), False),
-    ],
-)
-def test_a_rate_needs_enough_uses(counts: Any, goes: bool) -> None:
-    assert bool(pruned(failing(recorded_counts=counts))) is goes
-
-
-def test_pruning_follows_the_settings() -> None:
+    for good, bad, goes in ((1, 1, False), (5, 5, False), (4, 5, True), (0, 2, False)):
+        assert bool(pruned(failing(recorded_counts=make_recorded_counts(good, bad)))) is goes, (good, bad)
     assert not pruned(failing(), policy=PruningSettings(min_success_rate=0.4))
     assert not pruned(failing(), policy=PruningSettings(min_usage_count=21))
-    assert pruned(make_pattern(last_used=days_ago(8)), policy=PruningSettings(max_age_days=7))
+    assert pruned(failing(), policy=PruningSettings(min_usage_count=20))
+    assert not pruned(failing(recorded_counts=make_recorded_counts(2, 18))), "inversion comes before pruning"
+    assert not pruned(failing(copy_folder=".aiwg/ralph/memory"))
+    anti: dict[str, Any] = {"id": "pat-anti-sample-001", "type": PatternType.ANTI}
+    assert pruned(failing(**anti))[0].rules == (PruneRule.RATE,), "the avoided approach works"
+    assert not pruned(failing(recorded_counts=make_recorded_counts(19, 1), **anti))
 
 
 def test_age_counts_from_the_last_activity() -> None:
@@ -327,17 +313,9 @@ def test_age_counts_from_the_last_activity() -> None:
         ({}, False),
     ]
     for fields, goes in rows:
-        assert [found.rules for found in pruned(make_pattern(**fields))] == ([(PruneRule.UNUSED,)] if goes else []), (
-            fields
-        )
-
-
-def test_an_anti_pattern_is_pruned_when_the_avoided_approach_works() -> None:
-    bad_warning = failing(id="pat-anti-sample-001", type=PatternType.ANTI)
-    assert pruned(bad_warning)[0].rules == (PruneRule.RATE,)
-    assert not pruned(
-        failing(id="pat-anti-sample-001", type=PatternType.ANTI, recorded_counts=make_recorded_counts(19, 1))
-    )
+        rules = [found.rules for found in pruned(make_pattern(**fields))]
+        assert rules == ([(PruneRule.UNUSED,)] if goes else []), fields
+    assert pruned(make_pattern(last_used=days_ago(8)), policy=PruningSettings(max_age_days=7))
 
 
 def arrived(kind: str, blocks: bool, reviewed: frozenset[str] = frozenset()) -> CurationState:
@@ -346,11 +324,8 @@ def arrived(kind: str, blocks: bool, reviewed: frozenset[str] = frozenset()) -> 
     )
 
 
-def verdict(word: str, until: datetime | None = None) -> CurationState:
-    return CurationState(inversions={ID: InversionVerdict(verdict=word, at=NOW, failures=11, until=until)})
-
-
 def test_decided_and_pending_patterns_are_not_pruned() -> None:
+    rejected = InversionVerdict(verdict="rejected", at=NOW, failures=11)
     rows: list[tuple[CurationState, bool]] = [
         (CurationState(pins={ID: make_pin(Maturity.PROVEN, NOW)}), False),
         (CurationState(pins={ID: make_pin(Maturity.DEPRECATED, NOW)}), False),
@@ -358,18 +333,10 @@ def test_decided_and_pending_patterns_are_not_pruned() -> None:
         (arrived("import", True), False),
         (arrived("import", True, frozenset({"seen"})), True),
         (arrived("extraction", False), True),
-        (verdict("rejected"), False),
+        (CurationState(inversions={ID: rejected}), False),
     ]
     for curation, goes in rows:
         assert bool(pruned(failing(last_used=days_ago(400)), curation)) is goes, curation
-
-
-def test_inversion_comes_before_pruning() -> None:
-    assert not pruned(failing(recorded_counts=make_recorded_counts(2, 18)))
-
-
-def test_copies_are_not_pruned() -> None:
-    assert not pruned(failing(copy_folder=".aiwg/ralph/memory"))
 
 
 def decision(number: int, verb: Verb, subject: str, when: datetime, by: str = "ana") -> Decision:
@@ -403,16 +370,13 @@ def history(good: int, bad: int, verb: Verb = Verb.PROMOTE) -> ProjectState:
     return view_of(*patterns, events=tuple(events), decisions=tuple(decisions))
 
 
-def test_a_rate_needs_thirty_followed_decisions() -> None:
+def test_a_rate_needs_thirty_followed_decisions_of_a_kind() -> None:
     few = measure_accuracy(history(20, 9), "ana").promotions
     assert (few.made, few.followed, few.held, few.missing, few.rate, few.low) == (29, 29, 20, 1, None, None)
     enough = measure_accuracy(history(20, 10), "ana").promotions
     assert (enough.followed, enough.missing) == (MIN_FOLLOWED, 0)
     assert enough.rate is not None and enough.low is not None and enough.high is not None
     assert enough.low < enough.rate < enough.high
-
-
-def test_later_failures_confirm_a_deprecation() -> None:
     found = measure_accuracy(history(2, 1, Verb.DEPRECATE), "ana")
     assert (found.deprecations.followed, found.deprecations.held, found.promotions.made) == (3, 2, 0)
 
@@ -482,6 +446,14 @@ def test_a_clear_difference_is_answered_with_averages_and_cases() -> None:
     found = measure(CLEAR)
     assert found.sentence == "Known errors took 1.5 steps instead of 4.2 (8 and 4 cases; a real difference is likely)"
     assert found.missing == 0
+    worse = measure([(id, not had, steps) for id, had, steps in CLEAR])
+    assert worse.sentence.startswith("Known errors took longer with lessons: 4.2 steps instead of 1.5")
+    failed = session(20, TYPO.id, 7, "failed")
+    assert measure(CLEAR, work(20, TYPO.id, True), sessions=(failed,)).comparison.loops == (8, 4)
+    twin = make_pattern("pat-a-twin", error_pattern="attribute")
+    extra = Event(id="e", at=days_ago(2), kind="injected", pattern_id=twin.id, loop_id="loop-0")
+    twice = measure(CLEAR, patterns=(TYPO, NULL, twin), events=(extra,))
+    assert twice.comparison.loops == (8, 4), "two patterns for one error count its session once"
 
 
 def test_errors_are_compared_only_with_the_same_error() -> None:
@@ -496,17 +468,9 @@ def test_too_few_cases_give_no_average_but_the_number_that_is_missing() -> None:
     assert found.missing == 3  # one with a lesson and two without
     assert found.sentence.startswith("Can't tell yet: about 3 more sessions with a known error")
     assert "9" not in found.sentence
-
-
-def test_a_project_without_any_case_gives_no_answer_yet() -> None:
     found = measure([])
     assert found.sentence == "Can't tell yet: about 6 more sessions with a known error"
     assert (found.best, found.worst) == ((), ())
-
-
-def test_lessons_that_cost_steps_are_reported_as_such() -> None:
-    found = measure([(id, not had, steps) for id, had, steps in CLEAR])
-    assert found.sentence.startswith("Known errors took longer with lessons: 4.2 steps instead of 1.5")
 
 
 def test_a_lesson_that_came_after_the_session_does_not_count_as_given() -> None:
@@ -515,18 +479,6 @@ def test_a_lesson_that_came_after_the_session_does_not_count_as_given() -> None:
 
     cases = [(TYPO.id, False, 3)] * 4
     assert measure(cases, events=(given(0, 2), given(1, 0.5))).comparison.loops == (1, 3)
-
-
-def test_sessions_without_passing_checks_at_the_end_do_not_count() -> None:
-    failed = session(20, TYPO.id, 7, "failed")
-    found = measure(CLEAR, work(20, TYPO.id, True), sessions=(failed,))
-    assert found.comparison.loops == (8, 4)
-
-
-def test_two_patterns_for_one_error_count_its_session_once() -> None:
-    twin = make_pattern("pat-a-twin", error_pattern="attribute")
-    extra = Event(id="e", at=days_ago(2), kind="injected", pattern_id=twin.id, loop_id="loop-0")
-    assert measure(CLEAR, patterns=(TYPO, NULL, twin), events=(extra,)).comparison.loops == (8, 4)
 
 
 def test_loops_are_compared_where_no_known_error_can_be() -> None:

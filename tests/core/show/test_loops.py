@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from core.index.project_state import ProjectState
 from core.learning.evidence import LoopPatterns
+from core.learning.following import WorkVerdict
 from core.records.debug_sessions import ESCALATED, Analysis, DebugSession, Execution, Failure, Fix, Results
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.events import Observation
@@ -32,12 +33,13 @@ from core.show.loops import (
     loop_cells,
     loop_document,
     loop_rank,
+    needs_column,
     session_cells,
     task_cells,
 )
 from core.show.needs import Need, NeedKind, find_need
 from core.show.pages.document import Fields, Moment, Sign, Sparkline, Text
-from core.show.pages.loops import Result, elapsed, find_result, overview, usage_text
+from core.show.pages.loops import Result, elapsed, find_result, overview, usage_text, use_result
 from core.show.pages.markdown import to_markdown
 from core.tasks.attempts import AttemptCondition, AttemptState
 from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
@@ -69,22 +71,41 @@ def test_a_session_that_ended_worked_or_failed_or_is_unclear() -> None:
     for fields, result in rows:
         loop = Loop(id="a", ended_at=NOW, **fields)
         assert find_result(state_of(loop), loop) is result, fields
-
-
-def test_a_report_decides_about_the_result() -> None:
     loop = Loop(id="a", status=LoopStatus.ABORTED, ended_at=NOW)
-    state = state_of(loop, events=(make_event(1, "outcome", NOW, pattern_id="", loop_id="a", success=True),))
-    assert find_result(state, loop) is Result.WORKED
+    report = make_event(1, "outcome", NOW, pattern_id="", loop_id="a", success=True)
+    assert find_result(state_of(loop, events=(report,)), loop) is Result.WORKED, "a report decides"
 
 
-def test_a_failed_check_is_the_status_of_a_session() -> None:
-    loop = Loop(id="a", runner="claude", status=LoopStatus.FAILED, end_reason=CHECK_FAILED, ended_at=NOW)
-    assert plain(loop_cells(state_of(loop), loop, None, NOW)["status"]) == "tests failed"
+def test_a_row_has_the_status_and_the_last_activity() -> None:
+    def cells(**fields: Any) -> tuple[str, Text]:
+        loop = Loop(id="a", **fields)
+        found = loop_cells(state_of(loop), loop, None, NOW)
+        return plain(found["status"]), found["sign"]
+
+    ended: dict[str, Any] = {"status": LoopStatus.FAILED, "ended_at": NOW}
+    assert cells(runner="claude", end_reason=CHECK_FAILED, **ended) == ("tests failed", (Moment(NOW, is_age=True),))
+    assert cells(status=LoopStatus.RUNNING, archived=True)[0].startswith("no result"), "whatever its files say"
+    known: dict[str, Any] = {"status": LoopStatus.RUNNING, "last_activity": days_ago(1)}
+    assert plain(cells(liveness=Liveness.DEAD, **known)[1]) == "no process"
+    assert cells(**known)[1] == (Moment(days_ago(1), "", is_age=True),)
+    assert cells(liveness=Liveness.STALE, **known)[1] == (Moment(days_ago(1), "warning", is_age=True),)
 
 
-def test_an_archived_loop_is_not_running_whatever_its_files_say() -> None:
-    loop = Loop(id="a", status=LoopStatus.RUNNING, archived=True)
-    assert plain(loop_cells(state_of(loop), loop, None, NOW)["status"]).startswith("no result")
+def test_the_column_of_needs_is_as_wide_as_the_widest() -> None:
+    narrow = needs_column([], NOW).width
+    need = Need(kind=NeedKind.SAME_ERROR, loop_id="a", since=NOW, count=4444, text="x")
+    assert needs_column([need], NOW).width == len("same error x4444") + 2 > narrow
+
+
+def test_the_use_of_a_lesson_is_described_in_words() -> None:
+    def words(kind: str, verdict: WorkVerdict | None = None, **fields: Any) -> str:
+        return plain(use_result(Observation(pattern_id="p", kind=kind, source="event-log", **fields), verdict))
+
+    assert words("injected") == "given"
+    for is_followed, expected in ((False, "given, not followed"), (None, "given")):
+        assert words("injected", WorkVerdict(pattern_id="p", work_id="w", is_followed=is_followed)) == expected
+    assert words("applied", success=True) == "followed, worked"
+    assert words("applied", inferred=True) == "followed, no result, as the session"
 
 
 def test_the_needs_of_a_loop_are_in_its_row_and_first_in_its_details() -> None:
@@ -109,7 +130,7 @@ def test_an_escalated_session_shows_its_question_what_was_tried_and_how_to_answe
     assert all(one in text for one in (*known, "claude --resume abc-1"))
 
 
-def test_lessons_are_given_followed_and_found() -> None:
+def test_lessons_are_given_followed_and_found_each_with_its_name_and_result() -> None:
     uses = tuple(
         Observation(pattern_id=id, kind=kind, source="event-log") for id, kind in (("a", "injected"), ("b", "applied"))
     )
@@ -117,9 +138,6 @@ def test_lessons_are_given_followed_and_found() -> None:
     assert plain(lessons_text(found)) == "1/2, 1 found"
     assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "0/1, 3 found"
     assert lessons_text(LoopPatterns()) == ()
-
-
-def test_a_lesson_has_its_name_and_its_result() -> None:
     use = Observation(pattern_id="p", kind="applied", source="event-log", success=True, at=NOW)
     cells = lesson_cells("p", make_pattern("p", title="Freeze the clock"), [use])
     assert "followed  Freeze the clock" in plain(cells["task"]) and "worked" in plain(cells["status"])
@@ -180,6 +198,10 @@ def test_stories_and_the_last_change_of_a_runner_are_in_the_overview() -> None:
     assert "3 of 5 done" in str(found["Stories"])
     (moment,) = found["Last change"]
     assert isinstance(moment, Moment) and moment.at == days_ago(1)
+    assert not {"Stories", "Last change"} & rows(Loop(id="a", updated_at=NOW)).keys()
+    crashed = Loop(id="a", status=LoopStatus.CRASHED, badges=("crashed", "orphan"))
+    text = str(list(overview(state_of(crashed), crashed, None)))
+    assert "not in the registry" in text and "  crashed" not in text, "the status says so"
 
 
 def test_a_waiting_session_has_its_question_and_the_command_that_opens_it() -> None:
@@ -217,10 +239,6 @@ def test_an_unknown_end_has_no_running_time() -> None:
 def test_tokens_are_input_output_and_cached() -> None:
     text = usage_text(Usage(input=11_000, cache_read=30_000, output=900))
     assert text == "41.9 k: 11.0 k input, 30.0 k cached input, 900 output"
-
-
-def test_a_loop_of_the_project_has_neither() -> None:
-    assert not {"Stories", "Last change"} & rows(Loop(id="a", updated_at=NOW)).keys()
 
 
 def test_the_overview_leaves_out_values_without_content() -> None:

@@ -7,6 +7,7 @@ import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from core.project.project import Project
 from core.records.debug_sessions import Analysis, DebugSession, Execution, Failure
 from core.records.decisions import CurationState, Decision, Verb
 from core.records.events import Event, Signals
+from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, Pattern
 from core.records.snapshot import Snapshot
 from core.records.team import PooledTrials, ProjectUses, TeamStatus
@@ -51,7 +53,7 @@ from core.show.metrics.sections import (
     section_markdown,
     to_csv,
 )
-from core.show.metrics.sessions import top_causes
+from core.show.metrics.sessions import count_failed_loops, top_causes
 from tests.factories import HOSTILE_LABEL, SETTINGS, make_bars, make_pattern, make_pin, make_recorded_counts
 
 MONDAY = datetime(2026, 2, 2, tzinfo=UTC)
@@ -211,6 +213,20 @@ def test_open_questions_are_counted_by_impact() -> None:
     assert count_questions(()) == ()
 
 
+def test_loops_that_ended_without_success_are_counted_in_a_time_range() -> None:
+    failed: Any = {"status": LoopStatus.FAILED}
+    loops = [
+        Loop(id="in", ended_at=MONDAY, **failed),
+        Loop(id="later", ended_at=NOW + WEEK, **failed),
+        Loop(id="before", ended_at=MONDAY - timedelta(seconds=1), **failed),
+        Loop(id="active", last_activity=NOW, **failed),
+        Loop(id="undated", **failed),
+        Loop(id="worked", ended_at=NOW, status=LoopStatus.COMPLETED),
+    ]
+    counted = [loop.id for loop in loops if count_failed_loops([loop], MONDAY, NOW)]
+    assert counted == ["in", "later", "active"], "a time in the future is now"
+
+
 def test_causes_are_counted_once_per_session_since_a_day() -> None:
     def session(id: str, at: datetime) -> DebugSession:
         run = Execution(
@@ -313,26 +329,13 @@ def test_projects_with_most_uses_come_first_after_the_whole_team() -> None:
     assert found["takeaway"] == (
         "45 uses in 2 of 3 projects in 12 weeks: 40 worked, 3 failed; as of 2026-11-23 12:03 UTC"
     )
-    assert found["rows"] == [
-        ("all projects", (40, 3), 45),
-        ("api␛[31m", (30, 1), 31),
-        ("web", (10, 2), 14),
-    ]
-
-
-def test_another_range_is_counted_in_the_next_longer_known_one() -> None:
-    assert [count_team_uses(STATUS, weeks)[0] for weeks in (1, 4, 5, 52, 100)] == [4, 4, 12, 52, 52]
-
-
-def test_a_single_project_has_no_row_for_the_team() -> None:
-    assert [label for label, *_ in describe_team_uses(STATUS, 4)["rows"]] == ["web"]
-
-
-def test_a_team_without_uses_has_no_rows() -> None:
+    assert found["rows"] == [("all projects", (40, 3), 45), ("api␛[31m", (30, 1), 31), ("web", (10, 2), 14)]
+    assert [label for label, *_ in describe_team_uses(STATUS, 4)["rows"]] == ["web"], "a single project"
+    longer = [count_team_uses(STATUS, weeks)[0] for weeks in (1, 4, 5, 52, 100)]
+    assert longer == [4, 4, 12, 52, 52], "the next longer range that is known"
     empty = TeamStatus(space="shop", uses=(ProjectUses("web", {4: (0, 0, 0)}),), uses_at=AT)
-    assert describe_team_uses(empty, 4) == {
-        "takeaway": "No use in 1 project of the team in 4 weeks; as of 2026-11-23 12:03 UTC"
-    }
+    takeaway = "No use in 1 project of the team in 4 weeks; as of 2026-11-23 12:03 UTC"
+    assert describe_team_uses(empty, 4) == {"takeaway": takeaway}
 
 
 def test_trials_of_the_team_have_a_verdict_of_their_own() -> None:

@@ -13,15 +13,28 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from core.base.paths import ProjectPaths
+from core.index.project_state import ProjectState
+from core.records.debug_sessions import DebugSession, Execution, Failure, Results
 from core.records.episodes import Action
 from core.records.reflections import Reflection
+from core.records.snapshot import Snapshot
 from core.show.pages.document import plain_text
 from core.show.pages.markdown import blocks_markdown, fence, to_markdown
 from core.show.pages.reflections import reflection_section
-from core.show.pages.tasks import MAX_ACTIONS, action_text, attempt_document, whole_history_document
+from core.show.pages.tasks import (
+    MAX_ACTIONS,
+    action_text,
+    attempt_document,
+    results_text,
+    runs,
+    session_document,
+    task_document,
+    whole_history_document,
+)
 from core.tasks.attempts import AttemptCondition, AttemptState
-from core.tasks.history import AttemptDetail, WholeHistory, read_attempt, read_whole_history
+from core.tasks.history import AttemptDetail, WholeHistory, read_attempt, read_history, read_whole_history
 from tests.core.cli.conftest import TREES
+from tests.factories import NOW, SETTINGS
 
 HOSTILE = (
     "# Heading\n## Attempt 9: success\nSetext\n===\n---\n```\n````sh\nrm -rf /\n~~~\n> quote\n- item\n1. one\n"
@@ -145,13 +158,10 @@ def test_summary_lists_one_lesson_per_line() -> None:
     assert f"## Summary\n\n{lines}" in markdown
 
 
-def test_reflections_have_the_documented_template() -> None:
+def test_reflections_have_the_documented_template_with_missing_parts() -> None:
     history = read_whole_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     assert blocks_markdown(map(reflection_section, history.reflections), 2).startswith(REFLECTION.rstrip())
     assert REFLECTION.replace("## R", "### R") in history_markdown(history)
-
-
-def test_reflection_on_an_attempt_shows_missing_parts_of_the_template() -> None:
     section = reflection_section(Reflection(id="r", shape="episodic", file="f", attempt=3, learning="types first"))
     assert blocks_markdown([section], 2).split("\n\n")[:5] == [
         "## Reflection on Attempt 3",
@@ -162,38 +172,36 @@ def test_reflection_on_an_attempt_shows_missing_parts_of_the_template() -> None:
     ]
 
 
-def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:
-    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
+def actions_of(project: Path, *actions: dict[str, Any]) -> ProjectPaths:
+    """A task with an attempt that did these actions."""
+    inside = project / ".aiwg/ralph/tasks/t/attempts/001"
     inside.mkdir(parents=True)
-    (inside / "actions.jsonl").write_text('{"type": "read"}\n' * (MAX_ACTIONS + 2))
-    text = history_markdown(read_whole_history(ProjectPaths(tmp_path), "t"))
+    (inside / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    return ProjectPaths(project)
+
+
+def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:
+    paths = actions_of(tmp_path, *[{"type": "read"}] * (MAX_ACTIONS + 2))
+    text = history_markdown(read_whole_history(paths, "t"))
     note = "2 earlier actions left out; the export of this attempt has them."
     assert f"### Actions\n\n{note}\n\n- 3\\. read" in text
     assert text.count("read") == MAX_ACTIONS
 
 
-def test_attempt_document_has_full_output(tmp_path: Path) -> None:
-    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
-    inside.mkdir(parents=True)
+def test_attempt_document_has_full_output_under_headings_that_name_the_subject(tmp_path: Path) -> None:
     long = "\n".join(f"line {number}" for number in range(40))
-    action = {"type": "bash", "params": {"command": "make\ninstall"}, "output": long, "error": "exit 2"}
-    (inside / "actions.jsonl").write_text(json.dumps(action) + "\n")
-    text = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1))
-    for shown in ("make\ninstall", long, "exit 2"):
-        assert f"\n```text\n{shown}\n```\n" in text
-
-
-def test_action_heading_names_its_subject(tmp_path: Path) -> None:
-    inside = tmp_path / ".aiwg/ralph/tasks/t/attempts/001"
-    inside.mkdir(parents=True)
-    actions = (
-        {"type": "bash", "params": {"description": "see", "cwd": ".", "command": "npm test"}, "success": False},
+    params = {"description": "see", "cwd": ".", "command": "npm test"}
+    paths = actions_of(
+        tmp_path,
+        {"type": "bash", "params": params, "success": False},
         {"type": "grep", "params": {"path": "src", "pattern": "AuthConfig"}},
         {"type": "read", "params": {"limit": 9, "file_path": "src/auth.ts"}},
+        {"type": "bash", "params": {"command": "make\ninstall"}, "output": long, "error": "exit 2"},
     )
-    (inside / "actions.jsonl").write_text("".join(json.dumps(action) + "\n" for action in actions))
-    lines = attempt_markdown(read_attempt(ProjectPaths(tmp_path), "t", 1)).splitlines()
-    assert [line for line in lines if line.startswith("### ")] == [
+    text = attempt_markdown(read_attempt(paths, "t", 1))
+    for shown in ("make\ninstall", long, "exit 2"):
+        assert f"\n```text\n{shown}\n```\n" in text
+    assert [line for line in text.splitlines() if line.startswith("### ")][:3] == [
         "### 1\\. bash npm test: failed",
         "### 2\\. grep AuthConfig: unknown",
         "### 3\\. read src/auth.ts: unknown",
@@ -212,3 +220,32 @@ def test_a_row_of_a_failed_test_run_has_the_line_of_its_error() -> None:
     action = Action(number=7, tool="Bash", error=printed, success=False, params=(("command", "pytest -q"),))
     row = plain_text(action_text(action))
     assert row.endswith("   assert 2 == 3") and "Exit code" not in row
+
+
+def test_a_page_of_a_task_names_what_it_leaves_out() -> None:
+    history = read_history(ProjectPaths(TREES / "spec-examples"), "task-001")
+    ended = AttemptCondition(AttemptState.ENDED, "")
+    assert len(history.attempts) == 3
+    shorter = to_markdown(task_document(history, lambda _: ended, 2))
+    assert "1 earlier attempt, 1 earlier reflection not shown" in shorter
+    assert "not shown" not in to_markdown(task_document(history, lambda _: ended, 3))
+
+
+def test_a_debug_session_without_runs_or_lessons_is_described_and_results_are_counted_in_words() -> None:
+    session = DebugSession(id="s", file_path="src/cart.ts")
+    state = ProjectState.open(Snapshot(debug_sessions={"s": session}), SETTINGS, NOW)
+    text = to_markdown(session_document(state, session))
+    assert "Nothing has been run in this session yet." in text and "No lesson recorded in this session." in text
+    assert "Nothing has been run" not in blocks_markdown(runs(state, session, is_short=True))
+    ran = replace(
+        session, executions=(Execution(failures=(Failure(message="total is null"),)),), recommendations=("Close it",)
+    )
+    text = to_markdown(session_document(state, ran))
+    assert "total is null" in text and "Nothing has been run" not in text and "No lesson recorded" not in text
+    for results, words in (
+        (None, "no result"),
+        (Results(), " no counts"),
+        (Results(total=4, passed=3, failed=1, errors=1), " 3 of 4 passed, 1 failed, 1 error"),
+        (Results(passed=3, errors=2, skipped=1), " 3 passed, 2 errors, 1 skipped"),
+    ):
+        assert words in plain_text(results_text(results)), results

@@ -44,25 +44,16 @@ EDIT = edited("src/cart.ts", "a\nx = cart.id\nb\n", "a\nx = cart?.id\nb\n", "A g
 
 
 def test_any_command_that_failed_and_passed_after_an_edit_is_a_check() -> None:
-    for command in (
-        "npm test",
-        "node --test",
-        "sh test.sh",
-        "./run_checks",
-        "python test_x.py",
-        "make",
-        "gcc a.c && ./a.out",
-    ):
+    checks = ("npm test", "node --test", "sh test.sh", "./run_checks", "python test_x.py", "make", "gcc a.c && ./a.out")
+    for command in checks:
         (fix,) = fixes(ran(command, NULL), EDIT, ran(command))
         assert (fix.description, fix.first.number, fix.last.number) == ("A guest has no cart.", 1, 3), command
+        assert fix.diff == "@@ src/cart.ts @@\n a\n-x = cart.id\n+x = cart?.id\n b", "one line around the changed ones"
+    (fix,) = fixes(ran("./check", "Exit code 1"), EDIT, ran("./check"))
+    assert fix.failures[0].message == "`./check` failed"
 
 
-def test_the_diff_has_the_changed_lines_with_one_line_around_them() -> None:
-    (fix,) = fixes(ran("make test", NULL), EDIT, ran("make test"))
-    assert fix.diff == "@@ src/cart.ts @@\n a\n-x = cart.id\n+x = cart?.id\n b"
-
-
-def test_options_and_what_shows_the_output_do_not_make_another_command() -> None:
+def test_options_do_not_make_another_command_but_another_target_or_environment_does() -> None:
     for first, second in (
         ("sh test.sh", "bash test.sh"),
         ("./test.sh", "sh test.sh"),
@@ -71,35 +62,25 @@ def test_options_and_what_shows_the_output_do_not_make_another_command() -> None
         ("python check.py", "timeout 60 python check.py"),
     ):
         assert len(fixes(ran(first, NULL), EDIT, ran(second))) == 1, (first, second)
-
-
-def test_another_target_or_environment_is_another_command() -> None:
     for second in ("python other.py", "DEBUG=1 python check.py", "node check.py", "python check.py b.txt"):
         assert fixes(ran("python check.py", NULL), EDIT, ran(second)) == [], second
 
 
-def test_a_narrower_run_counts_if_it_has_the_failed_tests() -> None:
+def test_a_narrower_run_counts_if_it_has_the_failed_tests_or_the_output_names_its_files() -> None:
     output = "_____ test_a _____\nE   ValueError: cart is empty\nFAILED tests/test_cart.py::test_a - ValueError: cart\n"
     failed = ran("pytest", "Exit code 1", output=output)
     assert len(fixes(failed, EDIT, ran("pytest tests/test_cart.py"))) == 1
     assert fixes(failed, EDIT, ran("pytest tests/test_user.py")) == []
-
-
-def test_a_narrower_run_counts_if_the_output_names_its_files() -> None:
-    failed = ran(
-        "cd web && node --test", "Exit code 1", output="SyntaxError: x has no y\nnot ok 1 - /project/web/cart.test.js"
-    )
+    output = "SyntaxError: x has no y\nnot ok 1 - /project/web/cart.test.js"
+    failed = ran("cd web && node --test", "Exit code 1", output=output)
     assert len(fixes(failed, EDIT, ran("cd web && node --test cart.test.js"))) == 1
     assert fixes(failed, EDIT, ran("cd web && node --test user.test.js")) == []
 
 
-def test_an_unknown_result_does_not_count_as_a_success() -> None:
+def test_an_unknown_result_or_a_run_without_an_edit_before_it_proves_nothing() -> None:
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test", success=None)) == []
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="done")) == []
     assert len(fixes(ran("npm test", NULL), EDIT, ran("npm test | tail -3", output="Tests: 3 passed, 3 total"))) == 1
-
-
-def test_a_run_that_passes_without_an_edit_after_its_last_failure_proves_nothing() -> None:
     assert fixes(ran("npm test", NULL), ran("npm test")) == []
     assert fixes(ran("npm test", NULL), EDIT, ran("npm test", NULL), ran("npm test")) == []
 
@@ -170,11 +151,6 @@ def test_a_missing_module_that_was_installed_is_not_a_fix() -> None:
     missing = "ModuleNotFoundError: No module named 'requests'"
     install = ran("pip install requests")
     assert fixes(ran("python check.py", missing), install, EDIT, ran("python check.py")) == []
-
-
-def test_a_command_without_a_message_is_named() -> None:
-    (fix,) = fixes(ran("./check", "Exit code 1"), EDIT, ran("./check"))
-    assert fix.failures[0].message == "`./check` failed"
 
 
 def test_an_edit_by_a_shell_command_is_an_edit() -> None:
@@ -298,21 +274,12 @@ def changed(*edits: Action) -> list[str]:
     return [line for hunk in find_net_changes(edits) for line in hunk.lines if line[0] in "+-"]
 
 
-def test_a_wrong_edit_that_a_later_one_replaces_is_not_part_of_the_change() -> None:
+def test_the_net_change_has_what_differs_after_all_edits() -> None:
     wrong = FIRST.replace("items[start :", "items[start - 1 :")
     right = FIRST.replace("page * size", "(page - 1) * size")
-    assert changed(edit(FIRST, wrong), edit(wrong, right)) == [
-        "-    start = page * size",
-        "+    start = (page - 1) * size",
-    ]
-
-
-def test_edits_that_cancel_each_other_change_nothing() -> None:
-    wrong = FIRST.replace("pass", "return 1")
-    assert changed(edit(FIRST, wrong), edit(wrong, FIRST)) == []
-
-
-def test_line_numbers_that_earlier_edits_moved_are_followed() -> None:
+    replaced = ["-    start = page * size", "+    start = (page - 1) * size"]
+    assert changed(edit(FIRST, wrong), edit(wrong, right)) == replaced
+    assert changed(edit(FIRST, wrong), edit(wrong, FIRST)) == [], "they cancel each other"
     longer = "import os\nimport sys\n" + FIRST
     last = longer.replace("pass", "return os.sep")
     assert changed(edit(FIRST, longer), edit(longer, last)) == [
@@ -320,19 +287,13 @@ def test_line_numbers_that_earlier_edits_moved_are_followed() -> None:
         "+import sys",
         "-    pass",
         "+    return os.sep",
-    ]
-
-
-def test_edits_of_several_files_are_kept_apart() -> None:
+    ], "line numbers that earlier edits moved are followed"
     assert changed(edit("x = 1\n", "x = 2\n", "a.py"), edit("x = 1\n", "x = 3\n", "b.py")) == [
         *("-x = 1", "+x = 2", "-x = 1", "+x = 3")
     ]
+    assert changed(edit("", "x = 1\n")) == ["+x = 1"]
 
 
 def test_edits_without_line_numbers_are_joined_by_their_texts() -> None:
     assert changed(pair("x = 1", "x = 2"), pair("x = 2", "x = 3")) == ["-x = 1", "+x = 3"]
     assert changed(pair("x = 1", "x = 2"), pair("y = 0\nx = 2", "y = 5\nx = 1")) == ["-y = 0", "+y = 5"]
-
-
-def test_a_file_that_was_created_is_added() -> None:
-    assert changed(edit("", "x = 1\n")) == ["+x = 1"]

@@ -73,7 +73,7 @@ class TestApproaches:
         assert safe_matcher(record["task_description_pattern"]).matches("type the client of an order queue")
         assert not safe_matcher(record["task_description_pattern"]).matches("Type the reports")
 
-    def test_a_step_that_failed_repeatedly_is_not_part_of_the_approach(self) -> None:
+    def test_a_step_that_failed_repeatedly_is_not_part_of_the_approach_unless_it_helped(self) -> None:
         given = make_material(
             failed_step(1, "Wrote a test that shows the leak", "1 failing"),
             failed_step(2, "Raised the timeout to 20 s", "1 failing"),
@@ -87,17 +87,9 @@ class TestApproaches:
             "Read how clients are closed",
             "Closed the client in finally",
         ]
-
-    def test_a_repeated_step_that_helped_is_part_of_the_approach(self) -> None:
-        given = make_material(
-            failed_step(1, "Fixed the next type", "9 failing"),
-            failed_step(2, "Fixed the next type", "9 failing"),
-            failed_step(3, "Fixed the next type", "4 failing"),
-            failed_step(4, "Ran all the tests", "4 failing"),
-            failed_step(5, "Ran all the tests", "4 failing"),
-            passed_step(6, "Ran all the tests"),
-        )
-        (proposal,) = of(given, PatternType.SUCCESS)
+        steps = [failed_step(n, "Fixed the next type", f"{left} failing") for n, left in enumerate((9, 9, 4), 1)]
+        steps += [failed_step(n, "Ran all the tests", "4 failing") for n in (4, 5)]
+        (proposal,) = of(make_material(*steps, passed_step(6, "Ran all the tests")), PatternType.SUCCESS)
         assert proposal.record["approach"]["steps"] == ["Fixed the next type", "Ran all the tests"]
 
     def test_beside_a_fix_an_approach_needs_a_sequence_of_other_steps(self) -> None:
@@ -201,40 +193,29 @@ def replace_status(given: Material, status: LoopStatus) -> Material:
 class TestTemplates:
     DIFF = '+ if (user == null) {\n+   throw new Error("User is required");\n+ }\n'
 
-    def test_templates_need_their_setting(self) -> None:
+    def test_templates_need_their_setting_and_placeholders(self) -> None:
         fix = Fix(description="Added a null check", diff=self.DIFF)
         given = make_material(failed_step(1, "a", NULL), passed_step(2, fix=fix))
         (proposal,) = of(given, PatternType.TEMPLATE)
         assert (proposal.slug, proposal.record["language"]) == ("null-check", "typescript")
         assert not of(given, PatternType.TEMPLATE, settings=ExtractionSettings(extract_code_templates=False))
-
-    def test_code_without_placeholders_is_not_a_template(self) -> None:
-        given = make_material(
-            failed_step(1, "a", NULL), passed_step(2, fix=Fix(description="Started it", diff="+start()\n"))
-        )
-        assert not of(given, PatternType.TEMPLATE)
+        plain = passed_step(2, fix=Fix(description="Started it", diff="+start()\n"))
+        assert not of(make_material(failed_step(1, "a", NULL), plain), PatternType.TEMPLATE)
 
 
-class TestBreadth:
-    LIKE = tuple(f"Cannot read property 'p{n}' of null" for n in range(5))
-
-    def test_a_broad_trigger_keeps_the_names_of_its_message(self) -> None:
-        others = tuple(f"some other error {word}" for word in ("one", "two", "three", "four", "five"))
-        (proposal,) = of(
-            make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=self.LIKE + others)
-        )
-        assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property 'email' of null"
-        assert "matches 50% of 10 known error messages" in proposal.trace[-1]
-
-    def test_a_trigger_that_stays_too_broad_is_refused(self) -> None:
-        messages = (*self.LIKE, *(f"deadlock detected by worker {n}" for n in range(5)))
-        given = make_material(failed_step(1, "a", "1 failing: deadlock detected"), passed_step(2, "Sorted the locks"))
-        (proposal,) = of(given, PatternType.ERROR, known=make_known_patterns(messages=messages))
-        assert proposal.refused == "too broad: matches 50% of 10 known error messages"
-
-    def test_a_trigger_is_not_narrowed_with_few_known_messages(self) -> None:
-        (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=self.LIKE))
-        assert not proposal.refused and "'.*'" in proposal.record["error_signature"]["error_pattern"]
+def test_a_broad_trigger_keeps_the_names_of_its_message_or_is_refused() -> None:
+    alike = tuple(f"Cannot read property 'p{n}' of null" for n in range(5))
+    others = tuple(f"some other error {word}" for word in ("one", "two", "three", "four", "five"))
+    (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=alike + others))
+    assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property 'email' of null"
+    assert "matches 50% of 10 known error messages" in proposal.trace[-1]
+    (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(messages=alike))
+    assert not proposal.refused, "few messages are known"
+    assert "'.*'" in proposal.record["error_signature"]["error_pattern"]
+    messages = (*alike, *(f"deadlock detected by worker {n}" for n in range(5)))
+    given = make_material(failed_step(1, "a", "1 failing: deadlock detected"), passed_step(2, "Sorted the locks"))
+    (proposal,) = of(given, PatternType.ERROR, known=make_known_patterns(messages=messages))
+    assert proposal.refused == "too broad: matches 50% of 10 known error messages"
 
 
 class TestDuplicates:
@@ -243,27 +224,19 @@ class TestDuplicates:
         found = parse_pattern_record(PatternType.ERROR, proposal.slug, proposal.record)
         return replace(found, source_loops=(SourceLoop(loop_id=loop_id),))
 
-    def test_a_pattern_of_another_loop_gets_one_more_use(self) -> None:
-        (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(self.registered("other")))
+    def test_a_pattern_of_another_loop_gets_one_more_use_and_one_of_this_loop_none(self) -> None:
+        known, given = make_known_patterns(self.registered("other")), make_material(*FIXED)
+        (proposal,) = of(given, PatternType.ERROR, known=known)
         assert (proposal.duplicate_of, proposal.similarity) == ("pat-error-null-check-000", 1.0)
-
-    def test_without_merging_it_is_a_related_pattern(self) -> None:
-        apart = ExtractionSettings(merge_similar_patterns=False)
         (proposal,) = of(
-            make_material(*FIXED),
-            PatternType.ERROR,
-            known=make_known_patterns(self.registered("other")),
-            settings=apart,
+            given, PatternType.ERROR, known=known, settings=ExtractionSettings(merge_similar_patterns=False)
         )
         assert (proposal.duplicate_of, proposal.record["related_patterns"]) == ("", ["pat-error-null-check-000"])
-
-    def test_a_loop_gives_each_pattern_once(self) -> None:
-        (proposal,) = of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(self.registered(LOOP_ID)))
+        own = self.registered(LOOP_ID)
+        (proposal,) = of(given, PatternType.ERROR, known=make_known_patterns(own))
         assert proposal.refused == "already known from this loop as pat-error-null-check-000"
-        reworded = replace(
-            self.registered(LOOP_ID), error_pattern="Cannot read propert(y|ies) .* of (null|undefined)", title="x"
-        )
-        assert of(make_material(*FIXED), PatternType.ERROR, known=make_known_patterns(reworded))[0].refused
+        reworded = replace(own, error_pattern="Cannot read propert(y|ies) .* of (null|undefined)", title="x")
+        assert of(given, PatternType.ERROR, known=make_known_patterns(reworded))[0].refused
 
     def test_a_second_extraction_finds_nothing_new(self) -> None:
         for kind in list(PatternType):
@@ -355,15 +328,11 @@ class TestThreshold:
         (proposal,) = of(given, PatternType.ERROR, known=facts, settings=ExtractionSettings(**settings))
         return proposal
 
-    def test_a_fix_with_a_low_success_rate_is_refused(self) -> None:
+    def test_a_fix_or_further_use_with_a_low_success_rate_is_refused_after_the_minimum_number_of_uses(self) -> None:
         assert self.offered(failures=3).refused.startswith("worked in 1 of 4 uses (25%), below the threshold of 60%")
         assert not self.offered(failures=3, min_success_rate_threshold=0.25).refused
-
-    def test_a_further_use_of_a_pattern_with_a_low_rate_is_refused(self) -> None:
         assert self.offered(results=(1, 9)).refused.startswith("worked in 2 of 11 uses")
         assert self.offered(results=(9, 1)).duplicate_of and not self.offered(results=(9, 1)).refused
-
-    def test_the_rate_is_not_checked_before_the_minimum_number_of_uses(self) -> None:
         assert not self.offered(failures=1).refused
         assert self.offered(failures=1, min_usage_count_for_evaluation=2).refused
         assert not self.offered(failures=3, min_usage_count_for_evaluation=5).refused
@@ -376,19 +345,19 @@ class TestNothing:
         assert found.why_nothing == "; ".join(found.missing)
         return found.missing
 
-    def test_an_empty_loop_has_a_reason_for_each_type(self) -> None:
+    def test_a_loop_that_gives_nothing_has_a_reason_for_each_type(self) -> None:
         assert self.missing(make_material()) == (
             "no error was recorded",
             "no iteration was recorded",
             "no error occurred 3 times, and no approach was recorded as wrong",
         )
-
-    def test_errors_without_a_fix_give_no_pattern(self) -> None:
         first, goal, _ = self.missing(make_material(failed_step(1, "", NULL), status=LoopStatus.PARTIAL))
         assert (first, goal) == ("no error was fixed", "the goal was not reached (the loop is partial)")
-
-    def test_a_loop_without_steps_gives_no_approach(self) -> None:
         assert self.missing(make_material(passed_step(1, "", "")))[1] == "the recorded steps are too short"
+        found = extract(make_material(*FIXED), make_known_patterns(), DEFAULTS)
+        assert "no fix recorded its diff" in found.missing
+        off = extract(make_material(*FIXED), make_known_patterns(), ExtractionSettings(extract_code_templates=False))
+        assert "code templates are disabled in the settings (extraction.extract_code_templates)" in off.missing
 
     def test_a_known_pattern_is_given_as_the_reason_that_nothing_is_new(self) -> None:
         first = extract(make_material(*FIXED), make_known_patterns(), DEFAULTS)
@@ -399,12 +368,6 @@ class TestNothing:
         )
         assert "already known from this loop as pat-error-null-check-000" in again.why_nothing
         assert first.why_nothing == ""
-
-    def test_missing_templates_have_a_reason(self) -> None:
-        found = extract(make_material(*FIXED), make_known_patterns(), DEFAULTS)
-        assert "no fix recorded its diff" in found.missing
-        off = extract(make_material(*FIXED), make_known_patterns(), ExtractionSettings(extract_code_templates=False))
-        assert "code templates are disabled in the settings (extraction.extract_code_templates)" in off.missing
 
 
 ERROR = "TypeError: Cannot read property 'email' of null at src/auth/validate.ts:42"
@@ -417,42 +380,32 @@ def reflection(number: int = 2, **fields: Any) -> Reflection:
     )
 
 
-def test_an_error_in_a_reflection_with_its_action_is_an_error_pattern() -> None:
+def test_an_error_in_a_reflection_with_its_action_is_an_error_pattern_unless_the_loop_failed() -> None:
     one = reflection(kind="error_analysis", observation=ERROR, learning=LEARNING)
     (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ERROR)
     assert proposal.record["fix_approach"]["description"] == LEARNING
     assert proposal.record["error_signature"]["error_pattern"] == "Cannot read property '.*' of null"
     assert proposal.trace == ("reflection on iteration 2",)
-
-
-def test_the_advice_of_a_failed_loop_is_not_a_fix() -> None:
-    one = reflection(observation=ERROR, learning=LEARNING)
-    assert not of(
-        make_material(failed_step(3, "Gave up"), reflections=(one,), status=LoopStatus.FAILED), PatternType.ERROR
-    )
+    failed = make_material(failed_step(3, "Gave up"), reflections=(one,), status=LoopStatus.FAILED)
+    assert not of(failed, PatternType.ERROR)
 
 
 def test_a_warning_is_an_anti_pattern_with_its_reason_and_alternative() -> None:
-    one = reflection(
-        kind="error_analysis",
-        learning="Avoid raising the timeout of the pool",
-        analysis="The connections leak, so a longer wait only hides it",
-        actions=("Close the client in finally",),
-    )
-    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
-    record = proposal.record
-    assert record["approach_description"] == "Avoid raising the timeout of the pool"
-    assert record["why_it_fails"] == "The connections leak, so a longer wait only hides it"
+    def warned(**fields: Any) -> list[dict[str, Any]]:
+        given = make_material(passed_step(3, "Done"), reflections=(reflection(**fields),))
+        return [one.record for one in of(given, PatternType.ANTI)]
+
+    avoid = "Avoid raising the timeout of the pool"
+    reason = "The connections leak, so a longer wait only hides it"
+    (record,) = warned(kind="error_analysis", learning=avoid, analysis=reason, actions=("Close the client in finally",))
+    assert (record["approach_description"], record["why_it_fails"]) == (avoid, reason)
     assert record["better_alternative"] == {"description": "Close the client in finally"}
     assert record["source_loops"][0]["failure_iteration"] == 2
-
-
-def test_the_alternative_in_a_warning_comes_before_the_action_items() -> None:
     learning = "Never edit generated files by hand; change the template and regenerate"
-    one = reflection(learning=learning, actions=("Ask for a review",))
-    (proposal,) = of(make_material(passed_step(3, "Done"), reflections=(one,)), PatternType.ANTI)
-    assert proposal.record["approach_description"] == "Never edit generated files by hand"
-    assert proposal.record["better_alternative"] == {"description": "change the template and regenerate"}
+    (record,) = warned(learning=learning, actions=("Ask for a review",))
+    assert record["approach_description"] == "Never edit generated files by hand"
+    assert record["better_alternative"] == {"description": "change the template and regenerate"}
+    assert not warned(effectiveness="unhelpful", learning=avoid) and not warned(draft=True, learning="")
 
 
 def test_the_reflection_on_an_iteration_explains_the_failure() -> None:
@@ -474,12 +427,6 @@ def test_reflections_on_success_give_the_steps_that_iterations_do_not_name() -> 
         "Run the type checker again",
     ]
     assert proposal.trace == ("3 steps of its reflections",)
-
-
-def test_unhelpful_reflections_and_empty_drafts_are_ignored() -> None:
-    warning = "Avoid raising the timeout of the pool"
-    for fields in ({"effectiveness": "unhelpful", "learning": warning}, {"draft": True, "learning": ""}):
-        assert not of(make_material(passed_step(3, "Done"), reflections=(reflection(**fields),)), PatternType.ANTI)
 
 
 LOCKED = ("1 failing: row 7 locked by 'ann'", "1 failing: row 8 locked by 'bob'", "1 failing: row 9 locked by 'cy'")
@@ -504,34 +451,21 @@ def offered(*patterns: Pattern) -> Extraction:
     return extract(GIVEN, make_known_patterns(*patterns), ExtractionSettings(), TYPES)
 
 
-def test_an_anti_pattern_without_an_alternative_gets_the_steps_of_the_approach() -> None:
+def test_an_anti_pattern_gets_the_steps_of_the_approach_and_both_are_linked() -> None:
     success, anti = offered().proposals
     assert success.record["approach"]["steps"] == ["Read the lock table", "Sorted the locks before they are taken"]
     assert anti.record["better_alternative"]["description"] == "; ".join(success.record["approach"]["steps"])
-
-
-def test_new_patterns_of_one_loop_are_linked_both_ways() -> None:
-    success, anti = offered().proposals
     records = {"pat-success-a-001": success.record, "pat-anti-b-001": anti.record}
     types = {"pat-success-a-001": PatternType.SUCCESS, "pat-anti-b-001": PatternType.ANTI}
     found = link_alternatives(records, types)
     assert found["pat-anti-b-001"]["better_alternative"]["success_pattern_id"] == "pat-success-a-001"
     assert found["pat-success-a-001"]["related_patterns"] == ["pat-anti-b-001"]
     assert "success_pattern_id" not in anti.record["better_alternative"], "the proposal itself is left alone"
-
-
-def test_an_anti_pattern_is_linked_to_a_success_pattern_that_the_registry_has() -> None:
-    success, _ = offered().proposals
+    alone = {"pat-anti-b-001": anti.record}
+    assert link_alternatives(alone, {"pat-anti-b-001": PatternType.ANTI}) == alone
     own = parse_pattern_record(PatternType.SUCCESS, "a", success.record)
     _, anti = offered(own).proposals
     assert anti.record["better_alternative"]["success_pattern_id"] == own.id
-
-
-def test_without_a_success_pattern_nothing_is_linked() -> None:
-    _, anti = offered().proposals
-    assert link_alternatives({"pat-anti-b-001": anti.record}, {"pat-anti-b-001": PatternType.ANTI}) == {
-        "pat-anti-b-001": anti.record
-    }
 
 
 def fix_in(file: str, old: str, new: str, output: str) -> LoggedAttempt:

@@ -185,15 +185,12 @@ def test_a_source_with_another_fix_is_named_and_gives_a_pattern_of_its_own(tmp_p
     assert len(project.extraction("task-002", frozenset({PatternType.ERROR})).new) == 1
 
 
-def test_a_second_lesson_of_the_same_fix_is_archived(tmp_path: Path) -> None:
-    record_fix(tmp_path)
+def test_a_second_lesson_of_the_same_fix_is_archived_also_without_its_work(tmp_path: Path) -> None:
+    record_fix(tmp_path / "work")
     other = error_record("ld returned \\d+ exit status", "Change cart.py")
-    first, second = extracted(tmp_path, OLD, other).repairs().repairs
+    first, second = extracted(tmp_path / "work", OLD, other).repairs().repairs
     assert (first.is_archived, second.is_archived) == (False, True)
     assert Problem.REPEATED in second.problems
-
-
-def test_a_second_error_of_the_same_fix_is_archived_without_its_work(tmp_path: Path) -> None:
     sound = error_record("cart has \\d+ loose coupons", SOUND)
     (repair,) = extracted(tmp_path / "a", sound, error_record("assert '.*' == '.*'", SOUND)).repairs().repairs
     assert (repair.pattern.id, repair.is_archived) == ("pat-error-old-2-001", True)
@@ -253,23 +250,21 @@ def test_other_patterns_that_add_nothing_to_a_fix_are_archived(
     assert repair.is_archived and problem in repair.problems
 
 
-def test_a_lesson_that_a_person_approved_or_edited_is_left(tmp_path: Path) -> None:
+def test_a_lesson_that_a_person_approved_or_edited_is_left_and_records_of_other_tools_are_not_judged(
+    tmp_path: Path,
+) -> None:
     project = extracted(tmp_path, OLD, error_record("assert '.*' is '.*'", "Change a.py"))
     approved, edited = "pat-error-old-1-001", "pat-error-old-2-001"
+    assert set(problems(project.repairs([edited]))) == {edited}, "only the named patterns"
     project.decide(Promote(approved, reason="holds"))
     file = project.project.pattern_file("error")
-    file.write_text(file.read_text().replace("Change a.py", "Change b.py"))
-    found = opened(tmp_path).repairs()
-    assert (found.repairs, set(found.left)) == ((), {approved, edited})
-
-
-def test_records_of_other_tools_and_sound_lessons_are_not_judged(tmp_path: Path) -> None:
-    project = extracted(tmp_path, error_record("cart has \\d+ loose coupons", SOUND))
-    file = project.project.pattern_file("error")
-    content = json.loads(file.read_text())
+    content = json.loads(file.read_text().replace("Change a.py", "Change b.py"))
     content["pattern_registry"]["error_patterns"].append({"pattern_id": "pat-error-own-001", **OLD})
     file.write_text(json.dumps(content))
-    assert opened(tmp_path).repairs() == OldRecords((), ())
+    found = opened(tmp_path).repairs()
+    assert (found.repairs, set(found.left)) == ((), {approved, edited})
+    sound = extracted(tmp_path / "sound", error_record("cart has \\d+ loose coupons", SOUND))
+    assert sound.repairs() == OldRecords((), ())
 
 
 def test_a_damaged_decision_log_and_hostile_texts_are_tolerated(tmp_path: Path) -> None:
@@ -283,8 +278,3 @@ def test_a_damaged_decision_log_and_hostile_texts_are_tolerated(tmp_path: Path) 
         "pat-error-old-1-001",
         "pat-error-old-2-001",
     }
-
-
-def test_only_the_named_patterns_are_repaired(tmp_path: Path) -> None:
-    project = extracted(tmp_path, OLD, error_record("assert '.*' is '.*'", "Change a.py"))
-    assert set(problems(project.repairs(["pat-error-old-2-001"]))) == {"pat-error-old-2-001"}

@@ -43,7 +43,7 @@ def found(given: Material) -> list[tuple[str, str, str]]:
     return [(repair.error.message, repair.description, repair.trace) for repair in find_repairs(given)]
 
 
-def test_errors_fixed_one_after_the_other() -> None:
+def test_errors_fixed_one_after_the_other_unless_it_got_worse_or_they_recur() -> None:
     given = make_material(
         failed_step(1, "Ran the tests", f"5 failing: {NULL}"),
         failed_step(2, "Attempt 2: Added a null check", f"2 failing: {TYPES}"),
@@ -53,6 +53,23 @@ def test_errors_fixed_one_after_the_other() -> None:
         ("Cannot read property 'email' of null", "Added a null check", "iteration 1 → 2"),
         (TYPES, "Corrected the interface", "iteration 2 → 3"),
     ]
+    worse = make_material(
+        failed_step(1, "a", "9 failing: deadlock detected"),
+        failed_step(2, "Raised the limit", "11 failing: pool is exhausted"),
+        passed_step(3, "Closed the connections"),
+    )
+    assert found(worse) == [("pool is exhausted", "Closed the connections", "iteration 2 → 3")]
+    recurs = make_material(
+        failed_step(1, "a", "5 failing: deadlock detected"),
+        failed_step(2, "b", f"3 failing: {TYPES}"),
+        failed_step(3, "c", "2 failing: deadlock detected"),
+        passed_step(4, "Sorted the locks"),
+    )
+    assert ("deadlock detected", "Sorted the locks", "iteration 3 → 4") in found(recurs)
+    assert [message for message, *_ in found(recurs)].count("deadlock detected") == 1
+    refuted = passed_step(2, fix=Fix(description="Added a null check", verified=False))
+    for after in (failed_step(2, "b", "4 failing"), passed_step(2), refuted):
+        assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), after)), after
 
 
 def test_one_change_that_removed_two_errors_is_one_fix() -> None:
@@ -77,34 +94,7 @@ def test_the_turns_of_a_session_are_judged_as_attempts_are() -> None:
     assert [failure.error_type for failure in repair.failures] == ["TypeError"]
 
 
-def test_a_change_that_made_it_worse_is_not_a_fix() -> None:
-    given = make_material(
-        failed_step(1, "a", "9 failing: deadlock detected"),
-        failed_step(2, "Raised the limit", "11 failing: pool is exhausted"),
-        passed_step(3, "Closed the connections"),
-    )
-    assert found(given) == [("pool is exhausted", "Closed the connections", "iteration 2 → 3")]
-
-
-def test_an_error_that_recurs_was_not_fixed_before() -> None:
-    given = make_material(
-        failed_step(1, "a", "5 failing: deadlock detected"),
-        failed_step(2, "b", f"3 failing: {TYPES}"),
-        failed_step(3, "c", "2 failing: deadlock detected"),
-        passed_step(4, "Sorted the locks"),
-    )
-    assert ("deadlock detected", "Sorted the locks", "iteration 3 → 4") in found(given)
-    assert [message for message, *_ in found(given)].count("deadlock detected") == 1
-
-
-def test_a_fix_needs_passing_tests_and_a_described_action() -> None:
-    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), failed_step(2, "b", "4 failing")))
-    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), passed_step(2)))
-    refuted = passed_step(2, fix=Fix(description="Added a null check", verified=False))
-    assert not found(make_material(failed_step(1, "a", f"5 failing: {NULL}"), refuted))
-
-
-def test_error_and_fix_in_one_iteration() -> None:
+def test_error_and_fix_in_one_iteration_or_in_some_without_numbers() -> None:
     both = make_step(
         1,
         failures=(Failure(error_type="TypeError", message="x is null"),),
@@ -113,6 +103,8 @@ def test_error_and_fix_in_one_iteration() -> None:
         outcome=Outcome.UNKNOWN,
     )
     assert found(make_material(both)) == [("x is null", "Added a null check", "iteration 1")]
+    bare = Iteration(result=f"1 failing: {NULL}", outcome=Outcome.FAILURE)
+    assert len(found(make_material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1
 
 
 def session(*executions: Execution) -> DebugSession:
@@ -130,23 +122,19 @@ def run(attempt: int, *messages: str, fix: Fix | None = None, failed: int = 1) -
     )
 
 
-def test_debug_sessions_give_verified_fixes() -> None:
+def test_debug_sessions_give_verified_fixes_and_a_later_run_decides_without_verification() -> None:
     verified = session(run(1, "deadlock detected", fix=Fix(verified=True)))
     given = Material(source_id="dm-1", sessions=(session(), verified))  # nothing has been run in the first one
     (repair,) = find_repairs(given)
     assert (repair.description, repair.cause) == ("Take the locks in one order.", "race_condition")
     assert (repair.trace, repair.agent) == ("debug session dm-1, attempt 1", "debugger")
-
-
-def test_a_later_run_decides_without_verification() -> None:
     fix = Fix(description="Sorted the locks")
     green = session(run(1, "deadlock detected", TYPES, fix=fix), run(2, failed=0))
     (repair,) = find_repairs(Material(source_id="dm-1", sessions=(green,)))
     assert [failure.message for failure in repair.failures] == ["deadlock detected", TYPES]
     still = session(run(1, "deadlock detected", fix=Fix(verified=True)), run(2, "deadlock detected"))
-    assert not find_repairs(Material(source_id="dm-1", sessions=(still,)))
-    last = session(run(1, "deadlock detected", fix=fix))
-    assert not find_repairs(Material(source_id="dm-1", sessions=(last,)))
+    for one in (still, session(run(1, "deadlock detected", fix=fix))):
+        assert not find_repairs(Material(source_id="dm-1", sessions=(one,)))
 
 
 OPERANDS = Failure(
@@ -173,11 +161,8 @@ def test_a_recorded_session_gives_the_lesson_that_the_hooks_would_give() -> None
         "total() reads line.vat, which is None. Count a missing VAT as 0."
     )
     assert "+    return vat or 0" in proposal.record["fix_approach"]["diff_pattern"]
-
-
-def test_a_recorded_session_that_weakened_its_test_gives_no_lesson() -> None:
-    diff = "--- a/test_cart.py\n+++ b/test_cart.py\n@@ -1,2 +1,1 @@\n def test_gift():\n-    assert total() == 1"
-    assert not find_repairs(recorded(diff, "test_cart.py"))
+    weakened = "--- a/test_cart.py\n+++ b/test_cart.py\n@@ -1,2 +1,1 @@\n def test_gift():\n-    assert total() == 1"
+    assert not find_repairs(recorded(weakened, "test_cart.py"))
 
 
 def test_a_logged_error_is_fixed_by_the_iteration_in_which_it_was_resolved() -> None:
@@ -224,11 +209,6 @@ def test_tags_are_language_type_and_domain() -> None:
         "validation",
     ]
     assert make_tags("", "other", "TimeoutError", ("src/x.ts", "Fix the login")) == ["timeouts", "auth"]
-
-
-def test_iterations_without_numbers_or_times() -> None:
-    bare = Iteration(result=f"1 failing: {NULL}", outcome=Outcome.FAILURE)
-    assert len(find_repairs(make_material(bare, Iteration(action="Added a null check", outcome=Outcome.SUCCESS)))) == 1
 
 
 NO_ID = "TypeError: Cannot read properties of null (reading 'id') at src/user.ts:7"
@@ -290,13 +270,24 @@ def test_changes_without_a_passing_run_are_not_a_fix() -> None:
         assert repairs(*done) == [], done
 
 
-def test_the_exception_in_a_traceback_is_the_error_not_the_name_of_the_test() -> None:
-    output = (
+def test_the_error_is_the_exception_in_a_traceback_or_the_message_in_the_output() -> None:
+    traceback = (
         "Exit code 1\nERROR: test_guest (test_account.AccountTest.test_guest)\nTraceback (most recent call last):\n"
         "  File \"account.py\", line 2, in title\nTypeError: 'NoneType' object is not subscriptable\n"
     )
-    (repair,) = repairs(ran("python -m unittest", output), edited(), ran("python -m unittest"))
-    assert (repair.error.error_type, repair.error.message) == ("TypeError", "'NoneType' object is not subscriptable")
+    vitest = "FAIL  src/user.test.ts\n  ● user › loads\n\n    × TypeError: Cannot read properties of null\n\n1 failed"
+    for failed, error_type, message in (
+        (ran("python -m unittest", traceback), "TypeError", "'NoneType' object is not subscriptable"),
+        (ran("npm test", "Exit code 1", output=vitest), "TypeError", "Cannot read properties of null"),
+        (
+            ran("pytest", "exit 1", output="    def test():\nE   ValueError: no such plan\n"),
+            "ValidationError",
+            "no such plan",
+        ),
+    ):
+        passed = failed | {"error": "", "output": "", "success": True}
+        (repair,) = repairs(failed, edited(), passed)
+        assert (repair.error.error_type, repair.error.message) == (error_type, message)
 
 
 def test_an_error_that_recurred_with_more_words_is_not_fixed() -> None:
@@ -323,15 +314,6 @@ def test_consecutive_errors_have_their_own_changes() -> None:
     assert [repair.trace.rpartition(", ")[2] for repair in found] == ["actions 1 → 3", "actions 3 → 5"]
 
 
-def test_the_message_may_be_in_the_output() -> None:
-    output = "FAIL  src/user.test.ts\n  ● user › loads\n\n    × TypeError: Cannot read properties of null\n\n1 failed"
-    (repair,) = repairs(ran("npm test", "Exit code 1", output=output), edited(), ran("npm test"))
-    assert repair.error.message == "Cannot read properties of null"
-    pytest_output = "    def test():\nE   ValueError: no such plan\n"
-    (repair,) = repairs(ran("pytest", "exit 1", output=pytest_output), edited(), ran("pytest"))
-    assert (repair.error.error_type, repair.error.message) == ("ValidationError", "no such plan")
-
-
 def test_the_same_error_three_times_in_one_attempt() -> None:
     three = logged(ran("npm test", NO_ID), edited(why="Try one"), ran("npm test", NO_ID), ran("npm run e2e", NO_ID))
     ((times, steps),) = find_repeated_errors(three, 3)
@@ -349,13 +331,15 @@ def offered(*attempts: LoggedAttempt, **values: Any) -> list[Proposal]:
 
 
 def test_a_successful_attempt_gives_its_plan_as_approach() -> None:
+    steps = ("Extend AuthConfig", "Run tsc", "Write the handler")
+    assert offered(logged(outcome=Outcome.TIMEOUT, steps=steps)) == []
     failed = logged(number=1, outcome=Outcome.FAILURE, plan="Implement first", steps=("Write the handler at once",))
     won = logged(
         ran("npm test", NO_ID, number=4),
         edited(),
         ran("npm test"),
         plan="Types first, then the handler",
-        steps=("Extend AuthConfig", "Run tsc", "Write the handler"),
+        steps=steps,
         iterations=3,
         worked=("The handler needed no change",),
     )
@@ -364,18 +348,13 @@ def test_a_successful_attempt_gives_its_plan_as_approach() -> None:
     assert approach.trace == ("task-001, attempt 2: 3 steps of its plan",)
     assert approach.record["approach"] == {
         "description": "Types first, then the handler",
-        "steps": ["Extend AuthConfig", "Run tsc", "Write the handler"],
+        "steps": [*steps],
         "tools_used": ["Edit", "Bash (npm test)"],
         "typical_iterations": {"average": 3.0, "minimum": 3, "maximum": 3},
     }
     assert "preconditions" not in approach.record  # criteria decide when a task is done, not where an approach fits
     assert approach.record["benefits"] == ["The handler needed no change"]
     assert [source["loop_id"] for source in found[PatternType.ERROR].record["source_loops"]] == ["task-001"]
-
-
-def test_a_task_without_a_successful_attempt_gives_no_approach() -> None:
-    steps = ("Extend AuthConfig", "Run tsc", "Write the handler")
-    assert offered(logged(outcome=Outcome.TIMEOUT, steps=steps)) == []
 
 
 def test_a_repeated_error_is_an_anti_pattern_with_its_fix_if_known() -> None:
@@ -387,11 +366,8 @@ def test_a_repeated_error_is_an_anti_pattern_with_its_fix_if_known() -> None:
     settled = offered(logged(*failing, *failing, ran("npm test", NO_ID), edited(why="Guard the user"), ran("npm test")))
     (warning,) = [one for one in settled if one.type is PatternType.ANTI]
     assert warning.record["better_alternative"] == {"description": "Guard the user."}
-
-
-def test_a_repeated_error_without_reasons_for_the_edits_gives_no_anti_pattern() -> None:
-    failing = [ran("npm test", NO_ID), edited(why="")]
-    assert PatternType.ANTI not in {one.type for one in offered(logged(*failing, *failing, *failing))}
+    silent = [ran("npm test", NO_ID), edited(why="")]
+    assert PatternType.ANTI not in {one.type for one in offered(logged(*silent, *silent, *silent))}
 
 
 def test_tools_that_only_failed_are_left_out() -> None:
@@ -444,24 +420,17 @@ UNIFIED = """\
 """
 
 
-def test_the_tested_value_and_the_message_become_placeholders() -> None:
+def test_the_tested_value_the_message_and_quoted_names_become_placeholders() -> None:
     found = make_template(UNIFIED, "'NoneType' object has no attribute 'sum'")
     assert found is not None
     assert found.code == (
         'if {{variable}} is None:\n    raise ValueError("{{message}}")\nreturn {{variable}}.{{property}} or "0"\n'
     )
     assert found.placeholders == ("variable", "message", "property")
-
-
-def test_names_that_are_quoted_in_the_error_become_placeholders() -> None:
     found = make_template("+export interface User {\n+  email: string | undefined;\n+}", "Property 'email' is missing")
     assert found and "{{property}}: string | undefined;" in found.code
-    assert make_template("+import { chunk } from 'lodash';\n", "chunk is not defined") is not None
     imported = make_template("+import { chunk } from 'lodash';\n", "chunk is not defined")
     assert imported and imported.code == "import { {{name}} } from '{{module}}';\n"
-
-
-def test_code_without_reuse_gives_no_template() -> None:
     for diff in ["", "- gone\n", "+++ b/a.ts\n", "+\n+  \n", "+x\n" * 31, "+" + "x" * 3000]:
         assert make_template(diff, "Cannot read 'a'") is None, diff
 

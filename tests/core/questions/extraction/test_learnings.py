@@ -264,47 +264,37 @@ def test_a_recommendation_is_a_success_pattern_with_all_source_loops_and_one_use
     assert record["task_category"] == "debugging" and "typescript" in record["tags"]
     assert found.trace == ("loop-0 iteration 3", "loop-1 iteration 3", "loop-2 iteration 3")
     assert found.slug == "lock-carts-order-ids"
+    assert draft_recurring(make_cluster()).record["approach"]["steps"] == [LOCK], "without action items"
 
 
-def test_without_action_items_the_learning_is_the_step() -> None:
-    assert draft_recurring(make_cluster()).record["approach"]["steps"] == [LOCK]
-
-
-def test_a_warning_becomes_an_anti_pattern() -> None:
+def test_a_warning_becomes_an_anti_pattern_with_a_failure_mode() -> None:
+    beside: dict[str, Any] = {"observation": "6 of 50 merges lost an item", "analysis": "Both wait"}
     for learning, approach in [
         ("Never hold two locks while you wait", "Never hold two locks while you wait"),
         ("please do not edit generated files by hand", "Do not edit generated files by hand"),
         ("Don\u2019t clear the shared store between tests", "Don\u2019t clear the shared store between tests"),
         ("AVOID splitting the work by file type", "Avoid splitting the work by file type"),
     ]:
-        beside: dict[str, Any] = {"observation": "6 of 50 merges lost an item", "analysis": "Both wait"}
         found = draft_recurring(make_cluster(learning, actions=("Sort the ids",), **beside))
-        record = found.record
-        assert (found.type, record["approach_description"]) == (PatternType.ANTI, approach), (learning, approach)
-        assert (record["failure_rate"], record["occurrence_count"], record["failure_mode"]) == (
-            1.0,
-            1,
-            "incorrect_fix",
-        ), (learning, approach)
-        assert record["failure_symptoms"] == ["6 of 50 merges lost an item"], (learning, approach)
-        assert (record["why_it_fails"], record["better_alternative"]) == (
-            "Both wait",
-            {"description": "Sort the ids"},
-        ), (learning, approach)
-
-
-def test_a_negation_inside_a_learning_is_not_a_warning() -> None:
+        assert found.type is PatternType.ANTI, learning
+        expected = {
+            "approach_description": approach,
+            "failure_rate": 1.0,
+            "occurrence_count": 1,
+            "failure_mode": "incorrect_fix",
+            "failure_symptoms": ["6 of 50 merges lost an item"],
+            "why_it_fails": "Both wait",
+            "better_alternative": {"description": "Sort the ids"},
+        }
+        assert {key: found.record[key] for key in expected} == expected, learning
+    crept = draft_recurring(make_cluster("Never tidy up other modules", analysis="Unrelated changes broke the build"))
+    assert crept.record["failure_mode"] == "scope_creep"
     for learning in ("Retry once, and never take the same connection", "Do not forget that the lock is never free"):
         found = draft_recurring(make_cluster(learning))
         assert found.type is PatternType.SUCCESS and found.record["approach"]["description"] == learning
 
 
-def test_anti_patterns_have_a_failure_mode() -> None:
-    found = draft_recurring(make_cluster("Never tidy up other modules", analysis="Unrelated changes broke the build"))
-    assert found.record["failure_mode"] == "scope_creep"
-
-
-def test_the_same_error_beside_the_learning_makes_an_error_pattern() -> None:
+def test_the_same_error_beside_the_learning_of_two_loops_makes_an_error_pattern() -> None:
     error = "TypeError: Cannot read property 'email' of null at src/auth.ts:42"
     found = draft_recurring(make_cluster("Add a null check before the e-mail is read", observation=error))
     assert found.type is PatternType.ERROR
@@ -312,12 +302,9 @@ def test_the_same_error_beside_the_learning_makes_an_error_pattern() -> None:
     assert "Cannot read property" in found.record["error_signature"]["error_pattern"]
     assert found.record["fix_approach"]["fix_category"] == "add_null_check"
     assert len(found.record["source_loops"]) == 2
-
-
-def test_an_error_of_only_one_loop_gives_no_error_pattern() -> None:
     one = make_reflection(0, LOCK, observation="TypeError: x is null")
-    (found,) = cluster_reflections([one, make_reflection(1, LOCK)], {})
-    assert draft_recurring(found).type is PatternType.SUCCESS
+    (cluster,) = cluster_reflections([one, make_reflection(1, LOCK)], {})
+    assert draft_recurring(cluster).type is PatternType.SUCCESS
 
 
 def test_an_error_message_is_not_a_lesson() -> None:
@@ -344,16 +331,12 @@ def test_a_pattern_with_all_loops_is_refused_and_with_some_is_merged() -> None:
     assert (beside.duplicate_of, beside.record["related_patterns"]) == ("", [some.id])
 
 
-def test_hostile_texts_become_one_capped_line_each() -> None:
+def test_hostile_texts_become_one_capped_line_each_and_few_of_many_loops_are_in_the_trace() -> None:
     wild = "Lock [/] first\x1b[31m\nthen " + "order the ids " * 100_000
     of = make_cluster(wild, actions=("do\nthis" * 1000, *map(str, range(1000))), observation="x\n" * 100_000)
-    found = draft_recurring(of)
-    approach = found.record["approach"]
+    approach = draft_recurring(of).record["approach"]
     assert "\n" not in approach["description"] and len(approach["description"]) <= 300
     assert len(approach["steps"]) == 20 and all("\n" not in step and len(step) <= 300 for step in approach["steps"])
-
-
-def test_all_loops_are_source_loops_and_few_are_in_the_trace() -> None:
     found = draft_recurring(make_cluster(count=40))
     assert len(found.record["source_loops"]) == 40
     assert len(found.trace) == 11 and found.trace[-1] == "and 30 more"
@@ -378,15 +361,12 @@ def joined(
     return run_all(judge_lessons_in_steps(compared, snapshot, make_board(*patterns, curation=curation)))
 
 
-def test_nearly_the_same_lesson_of_several_runners_is_one() -> None:
+def test_nearly_the_same_lesson_of_several_runners_is_one_but_short_ones_need_equal_words() -> None:
     one, other = make_agent_lesson(), make_agent_lesson(f"{CLOCK}.", "codex", uses=2)
     third = make_agent_lesson("Use the fake clock from tests/clock.ts in all cart tests", "snarktank")
     (found,) = joined(one, other, third, make_agent_lesson("Squash commits before the merge"))[:1]
     assert set(found.places) == {one, other, third}
     assert (found.runners[0], found.uses) == (found.lesson.runner, 2)
-
-
-def test_short_lessons_are_joined_only_if_their_words_are_equal() -> None:
     assert len(joined(make_agent_lesson("tests failed"), make_agent_lesson("Tests failed!", "codex"))) == 1
     assert len(joined(make_agent_lesson("tests failed"), make_agent_lesson("tests passed", "codex"))) == 2
 
@@ -400,29 +380,19 @@ def test_of_equal_texts_the_one_that_worked_and_can_become_a_pattern_is_asked_ab
     assert found.is_loaded
 
 
-def test_lessons_that_demand_the_opposite_disagree() -> None:
+def test_lessons_that_demand_the_opposite_disagree_but_not_those_with_other_numbers() -> None:
     one, other = joined(make_agent_lesson(), make_agent_lesson(NO_CLOCK, "codex"))
     assert (one.disagrees_with, other.disagrees_with) == ((other.id,), (one.id,))
-
-
-def test_lessons_with_other_numbers_do_not_disagree() -> None:
     found = joined(*(make_agent_lesson(f"Wait {number} seconds for the staging server") for number in (30, 60)))
     assert [one.disagrees_with for one in found] == [(), ()]
 
 
-def test_a_lesson_contradicts_an_approved_pattern() -> None:
-    (found,) = joined(make_agent_lesson(NO_CLOCK), patterns=(APPROVED,))
-    assert (found.state, found.contradicts) == (LessonState.OPEN, (APPROVED.id,))
-    (found,) = joined(make_agent_lesson(CLOCK), patterns=(AVOIDED,))
-    assert (found.state, found.contradicts) == (LessonState.OPEN, (AVOIDED.id,))
-
-
-def test_a_lesson_does_not_contradict_a_pattern_that_nothing_confirmed() -> None:
+def test_a_lesson_contradicts_an_approved_pattern_or_is_known_from_one() -> None:
+    for lesson, pattern in ((NO_CLOCK, APPROVED), (CLOCK, AVOIDED)):
+        (found,) = joined(make_agent_lesson(lesson), patterns=(pattern,))
+        assert (found.state, found.contradicts) == (LessonState.OPEN, (pattern.id,))
     (found,) = joined(make_agent_lesson(NO_CLOCK), patterns=(APPROVED,), curation=CurationState())
-    assert not found.contradicts
-
-
-def test_a_lesson_that_a_pattern_contains_is_known() -> None:
+    assert not found.contradicts, "nothing confirmed the pattern"
     for lesson, pattern in ((CLOCK, APPROVED), (NO_CLOCK, AVOIDED)):
         (found,) = joined(make_agent_lesson(lesson), patterns=(pattern,))
         assert (found.state, found.patterns, found.contradicts) == (LessonState.KNOWN, (pattern.id,), ())
@@ -446,13 +416,6 @@ def test_a_rejected_text_stays_rejected_in_other_files_and_spellings_but_not_if_
         assert found.state is LessonState.REJECTED
     (found,) = joined(make_agent_lesson(f"{CLOCK} and mail test"), curation=rejected)
     assert found.state is LessonState.OPEN
-
-
-def test_comparing_takes_one_step_a_text() -> None:
-    lessons = {one.id: one for one in (make_agent_lesson(f"Keep rule {number} of {number}") for number in range(50))}
-    patterns = {id: replace(APPROVED, id=id) for id in map(str, range(50))}
-    steps = compare_lessons_in_steps(lessons, patterns)
-    assert sum(1 for _ in steps) > len(lessons) + len(patterns)
 
 
 SIGN = "First check that the import is not there already"
@@ -507,23 +470,18 @@ def test_the_record_has_runner_session_file_and_line_of_each_place() -> None:
     assert proposal.trace == ("claude ~/.claude/memory/notes.md:3", "snarktank progress.txt:9")
 
 
-def test_the_situation_of_an_approach_is_its_precondition() -> None:
+def test_the_situation_of_an_approach_is_its_precondition_and_a_prohibition_names_what_to_avoid() -> None:
     lesson = make_agent_lesson(trigger="when a test touches dates", title="cart-clock")
     assert drafted(extracted(lesson))["preconditions"] == ["when a test touches dates"]
     assert "preconditions" not in drafted(extracted(make_agent_lesson(title="US-001")))
-
-
-def test_a_prohibition_names_what_to_avoid() -> None:
+    sign = drafted(extracted(make_agent_lesson(SIGN, kind=LessonKind.WARNING, trigger="Adding an import")))
+    assert sign["approach"]["description"] == SIGN, "advice is not turned into its opposite"
+    assert sign["preconditions"] == ["Adding an import"]
     record = drafted(extracted(make_agent_lesson(NO_CLOCK, kind=LessonKind.WARNING, why="It hides the hour")))
-    assert record["approach_description"] == NO_CLOCK
-    assert record["why_it_fails"] == "It hides the hour"
-
-
-def test_a_sign_with_advice_is_not_turned_into_its_opposite() -> None:
-    sign = make_agent_lesson(SIGN, kind=LessonKind.WARNING, trigger="Adding an import")
-    record = drafted(extracted(sign))
-    assert record["approach"]["description"] == SIGN
-    assert record["preconditions"] == ["Adding an import"]
+    assert (record["approach_description"], record["why_it_fails"]) == (NO_CLOCK, "It hides the hour")
+    record = drafted(extracted(make_agent_lesson("Never push to main; open a pull request.")))
+    assert record["approach_description"] == "Never push to main"
+    assert record["better_alternative"] == {"description": "open a pull request"}
 
 
 def test_a_pattern_is_named_by_the_sentence_and_has_no_use() -> None:
@@ -535,35 +493,23 @@ def test_a_pattern_is_named_by_the_sentence_and_has_no_use() -> None:
         assert "last_used" not in record, text
 
 
-def test_only_what_a_warning_forbids_is_avoided() -> None:
-    record = drafted(extracted(make_agent_lesson("Never push to main; open a pull request.")))
-    assert record["approach_description"] == "Never push to main"
-    assert record["better_alternative"] == {"description": "open a pull request"}
-
-
-def test_a_fact_becomes_a_pattern_only_of_a_named_type() -> None:
+def test_a_fact_becomes_a_pattern_only_of_a_named_type_that_fits() -> None:
     fact = make_agent_lesson(kind=LessonKind.FACT)
     assert "it is a fact, not advice" in extracted(fact).why_nothing
     (proposal,) = extracted(fact, types={PatternType.SUCCESS}).new
     assert proposal.type is PatternType.SUCCESS
-
-
-def test_a_type_that_does_not_fit_is_refused() -> None:
     for kind, why in [(PatternType.ERROR, "does not name the error"), (PatternType.TEMPLATE, "has no code")]:
         assert why in extracted(make_agent_lesson(), types={kind}).why_nothing, (kind, why)
 
 
-def test_a_similar_pattern_gets_a_further_use() -> None:
-    twin = make_pattern("pat-success-clock-001", PatternType.SUCCESS, description=CLOCK, category="testing")
+def test_a_similar_pattern_gets_a_further_use_unless_it_is_of_the_same_session_or_lesson() -> None:
+    fields: dict[str, Any] = {"description": CLOCK, "category": "testing"}
+    twin = make_pattern("pat-success-clock-001", PatternType.SUCCESS, **fields)
     (proposal,) = extracted(make_agent_lesson(), known=(twin,)).merges
     assert proposal.duplicate_of == twin.id
-
-
-def test_a_pattern_of_the_same_session_or_lesson_is_not_made_again() -> None:
-    lesson = make_agent_lesson(loop_id="claude:1")
-    fields: dict[str, Any] = {"description": CLOCK, "category": "testing", "source_loops": (make_source("claude:1"),)}
-    twin = make_pattern("pat-success-clock-001", PatternType.SUCCESS, **fields)
-    assert extracted(lesson, known=(twin,)).why_nothing == f"already known from its session as {twin.id}"
+    twin = replace(twin, source_loops=(make_source("claude:1"),))
+    same = extracted(make_agent_lesson(loop_id="claude:1"), known=(twin,))
+    assert same.why_nothing == f"already known from its session as {twin.id}"
     other = extracted(make_agent_lesson(), known=(twin,), state=LessonState.ACCEPTED, patterns=(twin.id,))
     assert other.why_nothing == f"already accepted as {twin.id}"
 
@@ -579,37 +525,19 @@ def parse(proposal: Proposal) -> Pattern:
     return parse_pattern_record(proposal.type, proposal.slug, proposal.record)
 
 
-def test_an_error_message_becomes_a_signature_with_its_fix() -> None:
-    pattern = parse(make(PatternType.ERROR, "TypeError: Cannot read property 'id' of null", "Add a null check"))
-    assert (pattern.error_type, pattern.description) == ("TypeError", "Add a null check")
-    assert pattern.category == "add_null_check"
-    assert "'id'" not in pattern.error_pattern and "Cannot read property" in pattern.error_pattern
-
-
-def test_a_warning_becomes_an_anti_pattern_with_its_evidence() -> None:
-    pattern = parse(make(PatternType.ANTI, "A type error in a test", "Never cast the fixture to Any", "Hid two bugs"))
-    assert pattern.description == "Never cast the fixture to Any"
-    assert (pattern.symptoms, pattern.why_it_fails) == (("A type error in a test",), "Hid two bugs")
-
-
-def test_an_anti_pattern_keeps_what_to_do_instead() -> None:
-    pattern = parse(
-        make(PatternType.ANTI, "A test needs a date", "Don't mock the clock, inject it instead", "Hid a bug")
-    )
-    assert (pattern.description, pattern.better_alternative) == ("Don't mock the clock", "inject it")
-
-
-def test_an_approach_has_its_situation_as_name_and_precondition() -> None:
-    pattern = parse(make(PatternType.SUCCESS, "The migration touches two services", "Deploy the reader first"))
-    assert (pattern.description, pattern.preconditions) == (
-        "Deploy the reader first",
-        ("The migration touches two services",),
-    )
-
-
-def test_the_loop_is_the_source() -> None:
-    pattern = parse(make(PatternType.SUCCESS, "case", "Deploy the reader first", loop_id="ralph-a"))
-    assert [(one.loop_id, one.contributed_by) for one in pattern.source_loops] == [("ralph-a", "mcp:codex")]
+def test_a_reported_lesson_becomes_a_pattern_of_its_type() -> None:
+    error = parse(make(PatternType.ERROR, "TypeError: Cannot read property 'id' of null", "Add a null check"))
+    assert (error.error_type, error.description, error.category) == ("TypeError", "Add a null check", "add_null_check")
+    assert "'id'" not in error.error_pattern and "Cannot read property" in error.error_pattern
+    anti = parse(make(PatternType.ANTI, "A type error in a test", "Never cast the fixture to Any", "Hid two bugs"))
+    assert anti.description == "Never cast the fixture to Any"
+    assert (anti.symptoms, anti.why_it_fails) == (("A type error in a test",), "Hid two bugs")
+    anti = parse(make(PatternType.ANTI, "A test needs a date", "Don't mock the clock, inject it instead", "Hid a bug"))
+    assert (anti.description, anti.better_alternative) == ("Don't mock the clock", "inject it")
+    situation = "The migration touches two services"
+    success = parse(make(PatternType.SUCCESS, situation, "Deploy the reader first", loop_id="ralph-a"))
+    assert (success.description, success.preconditions) == ("Deploy the reader first", (situation,))
+    assert [(one.loop_id, one.contributed_by) for one in success.source_loops] == [("ralph-a", "mcp:codex")]
     assert parse(make(PatternType.SUCCESS, "case", "Deploy the reader first")).source_loops == ()
 
 

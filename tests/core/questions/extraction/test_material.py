@@ -67,11 +67,17 @@ def everything(paths: ProjectPaths, snapshot: Snapshot) -> Iterator[Extraction]:
         yield extract(materials.read(loop_id), known, Settings().extraction)
 
 
-def test_a_loop_has_iterations_sessions_reflections_and_errors(sample: Snapshot) -> None:
-    material = Materials(SAMPLE, sample).read(MAILER)
+def test_a_loop_has_iterations_sessions_reflections_and_errors_and_a_session_only_itself(sample: Snapshot) -> None:
+    materials = Materials(SAMPLE, sample)
+    material = materials.read(MAILER)
     assert (material.loop_id, len(material.iterations)) == (MAILER, 3)
     assert [session.id for session in material.sessions] == [SESSION]
     assert material.reflections and len(material.errors) == 3 and len(material.resolved) == 1
+    session = materials.read(SESSION)
+    assert (session.source_id, session.loop_id, session.iterations) == (SESSION, MAILER, ())
+    assert len(session.sessions) == 1
+    with pytest.raises(UnknownRecord, match="no loop, task or debug session"):
+        materials.read("../../etc/passwd\x1b[2J")
 
 
 @pytest.fixture
@@ -84,12 +90,15 @@ def fixed(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Projec
     return agent.project
 
 
-def test_a_session_made_from_an_attempt_is_read_as_that_attempt(fixed: ProjectPaths) -> None:
+def test_a_session_made_from_an_attempt_is_read_as_that_attempt_unless_it_was_deleted(fixed: ProjectPaths) -> None:
     snapshot = load(fixed)
     [session_id] = snapshot.debug_sessions
     for source_id in ("task-001", session_id):
         material = Materials(fixed, snapshot).read(source_id)
         assert (len(material.attempts), material.sessions) == (1, ())
+    shutil.rmtree(fixed.tasks)
+    material = Materials(fixed, load(fixed)).read(session_id)
+    assert (material.attempts, len(material.sessions)) == ((), 1)
 
 
 def test_a_session_that_repeats_a_task_has_its_own_attempt(fixed: ProjectPaths) -> None:
@@ -111,35 +120,14 @@ def test_a_session_that_repeats_a_task_has_its_own_attempt(fixed: ProjectPaths) 
         assert "task-001" in found.own_ids
 
 
-def test_a_session_whose_attempt_was_deleted_is_read_as_a_session(fixed: ProjectPaths) -> None:
-    shutil.rmtree(fixed.tasks)
-    snapshot = load(fixed)
-    [session_id] = snapshot.debug_sessions
-    material = Materials(fixed, snapshot).read(session_id)
-    assert (material.attempts, len(material.sessions)) == ((), 1)
-
-
-def test_a_session_names_its_loop_and_lists_only_itself(sample: Snapshot) -> None:
-    material = Materials(SAMPLE, sample).read(SESSION)
-    assert (material.source_id, material.loop_id, material.iterations) == (SESSION, MAILER, ())
-    assert len(material.sessions) == 1
-
-
-def test_names_in_reports_are_the_recorded_ones(sample: Snapshot) -> None:
-    with pytest.raises(UnknownRecord, match="no loop, task or debug session"):
-        Materials(SAMPLE, sample).read("../../etc/passwd\x1b[2J")
-
-
-def test_every_kind_of_sample_loop_gives_its_patterns(sample: Snapshot) -> None:
-    offered = {one.source_id: {(p.type, p.slug) for p in one.new} for one in everything(SAMPLE, sample)}
+def test_every_kind_of_sample_loop_gives_its_patterns_unless_they_are_known_from_it(sample: Snapshot) -> None:
+    extractions = list(everything(SAMPLE, sample))
+    offered = {one.source_id: {(p.type, p.slug) for p in one.new} for one in extractions}
     assert (PatternType.ERROR, "null-check") in offered[MAILER]
     assert (PatternType.SUCCESS, "clean-up-lint-warnings") in offered["current-loop"]
     assert (PatternType.ERROR, "settlement-booked-twice") in offered["ralph-move-the-settlement-jobs-from--18be2e49"]
     assert (PatternType.ANTI, "raise-limit-pool-until") in offered["ralph-speed-up-the-monthly-report-qu-f0fec14d"]
-
-
-def test_a_pattern_with_this_source_loop_is_not_extracted_again(sample: Snapshot) -> None:
-    refused = [proposal.refused for one in everything(SAMPLE, sample) for proposal in one.refused]
+    refused = [proposal.refused for one in extractions for proposal in one.refused]
     assert "already known from this loop as pat-error-null-check-015" in refused
     assert "already known from this loop as pat-error-type-mismatch-003" in refused
 
@@ -212,20 +200,13 @@ def read(project: Path, source_id: str) -> Material:
     return Materials(paths, snapshot).read(source_id)
 
 
-def test_a_loop_includes_the_attempts_at_its_task(project: Path) -> None:
-    (logged,) = read(project, "ralph-a").attempts
-    assert (logged.attempt.id, logged.steps, len(logged.actions)) == ("task-001.1", ("one",), 2)
-
-
-def test_the_task_of_a_loop_adds_only_its_attempts(project: Path) -> None:
+def test_a_loop_includes_the_attempts_at_its_task_which_adds_only_these(project: Path) -> None:
     write(project, "debug-memory/sessions/s.json", {"session_id": "s", "metadata": {"task_id": "task-001"}})
     of_task, of_loop = read(project, "task-001"), read(project, "ralph-a")
-    assert (of_task.source_id, of_task.loop_id, len(of_task.attempts), of_task.sessions) == (
-        "task-001",
-        "ralph-a",
-        1,
-        (),
-    )
+    (logged,) = of_loop.attempts
+    assert (logged.attempt.id, logged.steps, len(logged.actions)) == ("task-001.1", ("one",), 2)
+    assert (of_task.source_id, of_task.loop_id) == ("task-001", "ralph-a")
+    assert (len(of_task.attempts), of_task.sessions) == (1, ())
     assert [session.id for session in of_loop.sessions] == ["s"]
     assert read(project, "s").loop_id == "ralph-a"
 
@@ -295,24 +276,18 @@ def test_a_text_that_only_controls_a_loop_is_removed() -> None:
         assert remove_controls(f"{STEP}\n{text}") == STEP, text
 
 
-def test_other_texts_stay_as_they_are() -> None:
-    for text in [
+def test_the_prompt_and_the_phrases_of_the_loop_are_removed_and_other_texts_stay() -> None:
+    for text in (
         STEP,
         "/usr/bin/python3 is old",
         "/tmp is full; clean it first",
         "Complete the form",
         "a < b and b > c",
-        "x\n\ny ",
-    ]:
+    ):
         assert remove_controls(text) == text, text
-
-
-def test_a_slash_command_leaves_its_task() -> None:
-    assert remove_controls(f"/ralph-loop:ralph-loop {PROMPT}") == PROMPT
+    assert remove_controls("x\n\ny ") == "x\n\ny "
+    assert remove_controls(f"/ralph-loop:ralph-loop {PROMPT}") == PROMPT, "a slash command leaves its task"
     assert remove_controls(f"/goal {PROMPT}") == PROMPT
-
-
-def test_the_prompt_and_the_phrases_of_the_loop_are_removed() -> None:
     assert remove_controls("make every test of  the cart pass", (PROMPT,)) == ""
     assert remove_controls("Make every test of the ca\u2026", (PROMPT,)) == ""
     assert remove_controls(f"ALL GREEN\n{STEP}", (PROMPT, "ALL GREEN")) == STEP
@@ -337,12 +312,18 @@ def passing(action: str, **fields: Any) -> Iteration:
     return Iteration(number=2, action=action, outcome=Outcome.SUCCESS, **fields)
 
 
-def test_control_texts_become_no_fix_and_no_step() -> None:
+def test_control_texts_become_no_fix_no_step_and_no_lesson() -> None:
     for runner in ["ralph-loop", "claude", "open-ralph", "frankbria", "orchestrator"]:
         for last in ["<promise>ALL GREEN</promise>", "ALL GREEN", PROMPT, "LOOP_COMPLETE"]:
             fix = Fix(description=last, verified=True)
             offer = all_patterns(material_of(failing(PROMPT), passing(last, fix=fix), runner=runner))
             assert [one.headline for one in offer.new] == [], (runner, last)
+    one = passing("Also mend the tests of the checkout, and all of the other ones", is_prompt=True)
+    assert all_patterns(material_of(one)).new == (), "a prompt without an answer"
+    joined = JoinedLesson(places=(make_agent_lesson("<promise>COMPLETE</promise>"),))
+    offer = extract_lesson(joined, make_known_patterns(), ExtractionSettings(), ALL_TYPES)
+    assert offer.new == ()
+    assert "only controls" in offer.why_nothing
 
 
 def test_a_pattern_of_a_runner_has_neither_its_prompt_nor_its_phrases() -> None:
@@ -353,18 +334,6 @@ def test_a_pattern_of_a_runner_has_neither_its_prompt_nor_its_phrases() -> None:
         written = msgspec.json.encode([one.record for one in offer.proposals]).decode()
         assert offer.new, status
         assert not any(text in written for text in ("promise", "ALL GREEN", "ralph-loop:ralph-loop", PROMPT)), status
-
-
-def test_a_prompt_without_an_answer_is_never_a_step() -> None:
-    one = passing("Also mend the tests of the checkout, and all of the other ones", is_prompt=True)
-    assert all_patterns(material_of(one)).new == ()
-
-
-def test_a_lesson_that_only_controls_a_loop_is_refused() -> None:
-    joined = JoinedLesson(places=(make_agent_lesson("<promise>COMPLETE</promise>"),))
-    offer = extract_lesson(joined, make_known_patterns(), ExtractionSettings(), ALL_TYPES)
-    assert offer.new == ()
-    assert "only controls" in offer.why_nothing
 
 
 LOOP = "ralph-fix-auth-a1b2c3d4"

@@ -37,16 +37,14 @@ def test_messages_in_results() -> None:
         assert extract_message(result) == message, (result, message)
 
 
-def test_error_text_is_split_into_name_message_and_location() -> None:
+def test_errors_of_an_iteration_come_from_its_fields_or_else_from_its_result_text() -> None:
     (error,) = find_errors(failed_step(2, result="1 failing: TypeError: x is null at src/auth/validate.ts:42"))
     assert (error.error_type, error.message, error.file) == ("TypeError", "x is null", "src/auth/validate.ts")
     assert (error.where, error.iteration) == ("iteration 2", 2)
-
-
-def test_fields_have_priority_over_the_result_text() -> None:
     iteration = failed_step(2, result="1 failing: something else", failures=(Failure(message="deadlock detected"),))
     assert [error.message for error in find_errors(iteration)] == ["deadlock detected"]
     assert not list(find_errors(passed_step(3, result="1 failing: not really")))
+    assert parse_error(Failure(error_type="TypeError"), "", None, None) is None
 
 
 def test_error_types_of_the_schema() -> None:
@@ -70,10 +68,6 @@ def test_failing_tests_are_counted() -> None:
     assert count_failing(failed_step(1, results=Results(failed=3), result="5 failing")) == 3
     assert count_failing(failed_step(1, result="slow")) is None
     assert count_failing(passed_step(1)) == 0
-
-
-def test_a_failure_without_message_is_not_an_error() -> None:
-    assert parse_error(Failure(error_type="TypeError"), "", None, None) is None
 
 
 def failure(message: str, error_type: str = "", **fields: Any) -> Failure:
@@ -107,14 +101,11 @@ def test_a_comparison_of_values_is_a_trigger_only_in_its_test() -> None:
         assert make_trigger([failure(message, "AssertionError", file="a.py")]) == Trigger(""), message
 
 
-def test_an_error_of_many_causes_is_a_trigger_only_in_its_function() -> None:
+def test_an_error_of_many_causes_is_a_trigger_only_in_its_function_or_failed_tests() -> None:
     message = "Cannot read properties of undefined (reading 'name')"
     found = make_trigger([failure(message, "TypeError", file="src/greet.js", function="greet")])
     assert found.places == ("src/greet.js::greet",)
     assert make_trigger([failure(message.replace("name", "invoiceNumber"), "TypeError", file="a.js")]).places == ()
-
-
-def test_all_failed_tests_of_the_fix_are_places() -> None:
     failures = [
         failure(f"assert {n} == 9", "AssertionError", test_name=f"t.py::test_{n}", test_file="t.py") for n in (1, 2)
     ]
@@ -137,29 +128,22 @@ def test_triggers_of_many_causes_are_not_specific() -> None:
         assert not is_specific(pattern), pattern
 
 
-def test_a_trigger_matches_its_own_message_with_other_numbers_and_paths() -> None:
+def test_a_trigger_matches_its_own_message_with_other_numbers_and_folders_but_not_another_expression() -> None:
     given = failure("Port 8080 of /run/a.sock is used by worker 17 since 12.5 s")
     regex = safe_matcher(make_trigger([given]).pattern)
     assert regex.matches(given.message)
     assert regex.matches("Port 9090 of /tmp/b.sock is used by worker 4 since 3.25 s")
+    missing = failure("No such file or directory: '/tmp/run-1/2026/report.txt'", "FileNotFoundError")
+    assert make_trigger([missing]).pattern == r"No such file or directory: '\S*/report\.txt'"
+    in_c = failure("Assertion `mean(values, 2) == 1.5' failed.", file="test.c", function="main")
+    regex = safe_matcher(make_trigger([in_c]).pattern)
+    assert regex.matches(in_c.message)
+    assert not regex.matches("Assertion `mean(values, 0) == 0.0' failed.")
 
 
 def test_common_errors_have_no_slots_left() -> None:
     assert len(common_errors()) > 800
     assert not [message for message in common_errors() if "{name}" in message or "{types}" in message]
-
-
-def test_a_trigger_has_no_folder_of_an_absolute_path() -> None:
-    failure = Failure(error_type="FileNotFoundError", message="No such file or directory: '/tmp/run-1/2026/report.txt'")
-    trigger = make_trigger([failure])
-    assert trigger.pattern == r"No such file or directory: '\S*/report\.txt'"
-
-
-def test_a_trigger_has_the_expression_of_an_assertion_in_c() -> None:
-    failure = Failure(message="Assertion `mean(values, 2) == 1.5' failed.", file="test.c", function="main")
-    trigger = make_trigger([failure])
-    assert safe_matcher(trigger.pattern).matches(failure.message)
-    assert not safe_matcher(trigger.pattern).matches("Assertion `mean(values, 0) == 0.0' failed.")
 
 
 def test_a_trigger_on_file_is_judged_by_the_rules_of_new_ones() -> None:
