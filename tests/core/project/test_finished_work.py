@@ -46,29 +46,20 @@ def test_finished_work_is_listed_once_newest_first(open_project: Project) -> Non
     assert sorted(one.work_id for one in found) == sorted(open_project.view.board.inputs.finished())
     assert [one.at for one in found] == sorted((one.at for one in found), reverse=True)
     assert {one.kind for one in found} == {"loop", "attempt", "reported"}
-
-
-def test_scores_of_one_equal_those_of_all(open_project: Project) -> None:
-    for one in find_scored_work(open_project.view):
+    for one in found:
         assert find_scored_work(open_project.view, [one.work_id, one.work_id]) == (one,)
-
-
-def test_unfinished_work_is_left_out(open_project: Project) -> None:
     running = next(loop.id for loop in open_project.view.snapshot.loops.values() if loop.status.active)
     assert find_scored_work(open_project.view, [running, "bd-0"]) == ()
 
 
-def test_a_use_counts_as_applied_and_feedback_alone_does_not(open_project: Project) -> None:
-    view = open_project.record(
-        event("applied", 3, "bd-1", PATTERN),
-        event("feedback", 2, "bd-1", OTHER, success=True),
-        event("injected", 1, "bd-1", "pat-error-type-mismatch-003"),
-    )
-    assert uses(view, "bd-1") == [(PATTERN, None, False)]
-
-
 def test_use_without_a_result_inherits_that_of_the_loop(open_project: Project) -> None:
-    view = open_project.record(event("applied", 3, "bd-1", PATTERN), event("applied", 2, "bd-1", OTHER, success=False))
+    view = open_project.record(
+        event("applied", 6, "bd-1", PATTERN),
+        event("applied", 5, "bd-1", OTHER, success=False),
+        event("feedback", 4, "bd-1", "pat-error-deadlock-retry-005", success=True),  # it alone is not a use
+        event("injected", 3, "bd-1", "pat-error-type-mismatch-003"),
+        event("applied", 2, "bd-1", "pat-gone-001", success=True),
+    )
     assert uses(view, "bd-1") == [(PATTERN, None, False), (OTHER, False, False)]
     clean = Signals(duration_ms=1000, error_count=0, retry_count=0)
     outcome = Event(id="o", at=SCORED_AT, kind="outcome", loop_id="bd-1", success=True, signals=clean)
@@ -77,18 +68,9 @@ def test_use_without_a_result_inherits_that_of_the_loop(open_project: Project) -
     (one,) = find_scored_work(view, ["bd-1"])
     assert one.outcome.raw == pytest.approx(1.0)
     assert (one.at, one.kind) == (SCORED_AT, "reported")
-
-
-def test_reports_under_an_alias_are_found_under_the_id(open_project: Project) -> None:
-    aliased = [loop for loop in open_project.view.snapshot.loops.values() if loop.aliases]
-    for number, loop in enumerate(aliased):
-        view = open_project.record(event("applied", number, loop.aliases[0], PATTERN, success=True))
-        assert (PATTERN, True, False) in uses(view, loop.id)
-    assert aliased
-
-
-def test_missing_pattern_is_left_out(open_project: Project) -> None:
-    assert uses(open_project.record(event("applied", 1, "bd-1", "pat-gone-001", success=True)), "bd-1") == []
+    (loop, *_) = [loop for loop in view.snapshot.loops.values() if loop.aliases]
+    view = open_project.record(event("applied", 1, loop.aliases[0], PATTERN, success=True))
+    assert (PATTERN, True, False) in uses(view, loop.id)
 
 
 LESSON: dict[str, Any] = {

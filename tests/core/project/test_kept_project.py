@@ -29,7 +29,6 @@ from core.trust.projects import save_answer
 from tests.conftest import WriteSample
 from tests.core.project.views import plain_state
 
-TREES = Path(__file__).parents[2] / "trees"
 SETTINGS = Settings()
 RECORDS = attrgetter(*(one.name for one in fields(Snapshot) if one.name not in ("number", "complete", "as_of")))
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
@@ -112,19 +111,6 @@ def test_what_was_saved_is_shown_first_with_its_time(project: Path) -> None:
     assert final.snapshot.complete
 
 
-def test_reading_from_nothing_shows_partial_states(project: Path) -> None:
-    states, _ = shown_while_loading(project)
-    assert all(state.snapshot.as_of is None for state in states)
-
-
-def test_commands_never_get_unchecked_records(project: Path) -> None:
-    first = opened(project)
-    first.load()
-    first.keep_questions()
-    shutil.rmtree(project / ".aiwg")
-    assert opened(project).load().snapshot.loops == {}
-
-
 def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = opened(project)
     first.load()
@@ -140,28 +126,19 @@ def test_a_load_that_fails_leaves_nothing_unchecked(project: Path, monkeypatch: 
     assert second.view.snapshot == Snapshot()
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
+def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path) -> None:
+    writes: tuple[Callable[[Project], object], ...] = (
         lambda project: project.decide(promotion(project)),
-        lambda project: project.record(
-            Event(id="e-1", at=NOW, kind="applied", pattern_id=next(iter(project.view.snapshot.patterns)), loop_id="a")
-        ),
+        lambda project: project.record(Event(id="e-1", at=NOW, kind="applied", pattern_id=PATTERN, loop_id="a")),
         lambda project: project.inject("a", prepare_task_injection(project.view, "Fix the tests")),
         lambda project: project.learn_strategies("a"),
-    ],
-)
-def test_nothing_is_decided_or_recorded_on_unchecked_records(kept: Path, write: Callable[[Project], object]) -> None:
+    )
     project = reopened_as_kept(kept)
-    before = files_of(kept)
-    with pytest.raises(Refused, match=UNCHECKED):
-        write(project)
+    seen, before = project.view, files_of(kept)
+    for write in writes:
+        with pytest.raises(Refused, match=UNCHECKED):
+            write(project)
     assert files_of(kept) == before
-
-
-def test_a_decision_on_unchecked_records_is_refused_after_the_check(kept: Path) -> None:
-    project = reopened_as_kept(kept)
-    seen = project.view
     project.load()
     with pytest.raises(Refused, match=UNCHECKED):
         project.decide(promotion(project), expected_state=seen)
@@ -177,31 +154,20 @@ def test_the_number_of_questions_stays_until_the_searches_have_ended(project: Pa
     assert (again.view.pending_count, again.view.is_count_open) == (count, False)
     again.load()
     assert len(again.view.worth_reading) < count
+    again.keep_questions()  # in the middle of the searches
+    early = reopened_as_kept(project).view
+    assert early.is_count_open
+    assert early.pending_count == count > len(early.queue)
     while again.view.is_count_open:
         assert again.view.pending_count == count
         assert again.search_next() is not None
     assert again.view.pending_count == len(again.view.worth_reading) == count
-
-
-def test_a_view_that_is_saved_during_the_searches_is_marked(project: Path) -> None:
-    search(first := opened(project))
-    change(project)
-    again = reopened_as_kept(project)
-    again.load()
     again.keep_questions()
-    early = reopened_as_kept(project).view
-    assert early.is_count_open
-    assert early.pending_count == first.view.pending_count > len(early.queue)
-
-
-def test_a_removed_question_counts_until_the_searches_have_ended(project: Path) -> None:
-    search(opened(project))
     shutil.rmtree(project / ".aiwg")
-    again = reopened_as_kept(project)
-    again.load()
-    assert again.view.is_count_open
-    assert again.search_all().pending_count == 0
-    assert not again.view.is_count_open
+    empty = reopened_as_kept(project)
+    assert empty.load().snapshot.loops == {} and empty.view.is_count_open
+    assert empty.search_all().pending_count == 0
+    assert not empty.view.is_count_open
 
 
 def test_the_view_of_loops_needs_neither_scores_nor_the_program(kept: Path) -> None:
@@ -256,16 +222,6 @@ def decide_without_index(paths: ProjectPaths, command: Promote | Quarantine) -> 
     project.decide(command)
 
 
-def forget_own_decisions(paths: ProjectPaths) -> None:
-    decide_without_index(paths, Promote(PATTERN))
-    open_quick_state(paths, Settings(), lambda: NOW)
-    own_records_path(paths.project, "decisions").unlink()
-
-
-def add_event(paths: ProjectPaths) -> None:
-    append_events(paths, Event(id="new", at=NOW, kind="applied", pattern_id=PATTERN, loop_id="job", success=False))
-
-
 def add_loop(paths: ProjectPaths) -> None:
     state = {"loopId": "ralph-new-00000001", "task": "x", "status": "completed", "startTime": "2026-11-21T20:00:00Z"}
     folder = paths.ralph / "loops" / "ralph-new-00000001"
@@ -273,23 +229,26 @@ def add_loop(paths: ProjectPaths) -> None:
     (folder / "state.json").write_text(json.dumps(state))
 
 
-CHANGES: dict[str, Callable[[ProjectPaths], object]] = {
-    "nothing": lambda _: None,
-    "a promotion": lambda paths: decide_without_index(paths, Promote(PATTERN)),
-    "a quarantine": lambda paths: decide_without_index(paths, Quarantine(PATTERN, reason="looks odd")),
-    "own decisions that are not own ones any more": forget_own_decisions,
-    "an event": add_event,
-    "a pattern file in place": lambda paths: rewrite(paths.pattern_file("error"), lambda one: one.update(version="9")),
-    "a removed pattern file": lambda paths: paths.pattern_file("template").unlink(),
-    "a new loop": add_loop,
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_decides_is_never_old(paths: ProjectPaths, name: str) -> None:
-    CHANGES[name](paths)
-    state, _ = open_quick_state(paths, Settings(), lambda: NOW)
-    assert plain_state(state) == plain_state(open_paths(paths, cache=False).load())
+def test_what_decides_is_never_old(paths: ProjectPaths) -> None:
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: None,
+        lambda: decide_without_index(paths, Promote(PATTERN)),
+        own_records_path(paths.project, "decisions").unlink,  # own decisions that are not own ones any more
+        lambda: decide_without_index(paths, Quarantine(PATTERN, reason="looks odd")),
+        lambda: append_events(
+            paths, Event(id="new", at=NOW, kind="applied", pattern_id=PATTERN, loop_id="job", success=False)
+        ),
+        lambda: rewrite(paths.pattern_file("error"), lambda one: one.update(version="9")),
+        lambda: paths.pattern_file("template").unlink(),
+        lambda: add_loop(paths),
+    )
+    for number, change in enumerate(changes):
+        change()
+        state, is_sweep_due = open_quick_state(paths, Settings(), lambda: NOW)
+        assert plain_state(state) == plain_state(open_paths(paths, cache=False).load()), number
+        assert not is_sweep_due
+    for age, is_due in ((SWEEP_AFTER - timedelta(seconds=1), False), (SWEEP_AFTER, True)):
+        assert open_quick_state(paths, Settings(), lambda age=age: NOW + age)[1] is is_due  # type: ignore[misc]
 
 
 def test_a_project_without_an_index_is_read(
@@ -298,8 +257,3 @@ def test_a_project_without_an_index_is_read(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     state, is_sweep_due = open_quick_state(paths, Settings(), lambda: NOW)
     assert state.snapshot.patterns and not is_sweep_due
-
-
-@pytest.mark.parametrize(("age", "is_due"), [(SWEEP_AFTER - timedelta(seconds=1), False), (SWEEP_AFTER, True)])
-def test_all_files_should_be_compared_after_a_minute(paths: ProjectPaths, age: timedelta, is_due: bool) -> None:
-    assert open_quick_state(paths, Settings(), lambda: NOW + age)[1] is is_due

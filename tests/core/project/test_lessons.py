@@ -24,14 +24,20 @@ from core.records.patterns import PatternType
 from core.records.reflections import Lesson, LessonKind, LessonState
 from core.show.metrics.effectiveness import compute_effectiveness
 from tests.agent_lessons import CLOCK, NO_CLOCK, add_lessons, find_joined, lesson_questions, make_agent_lesson
+from tests.factories import make_error_record, make_pattern_file, make_project
 
 NOW = datetime(2026, 2, 4, tzinfo=UTC)
+KNOWN = "Write down the types of an interface before its code"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    copy_sample(tmp_path, NOW)
-    found = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    """A project with one pattern and no questions."""
+    paths = make_project(tmp_path)
+    record = make_error_record(1, uses=0) | {"pattern_id": "pat-success-known-001", "task_category": "testing"}
+    record["approach"] = {"description": KNOWN, "steps": [KNOWN]}
+    paths.pattern_file("success").write_bytes(make_pattern_file(record))
+    found = Project(paths, Settings(), by="ada", clock=lambda: NOW, cache=False)
     found.load()
     return found
 
@@ -87,45 +93,34 @@ def test_a_rejected_lesson_is_not_asked_about_again_until_undo(project: Project)
     assert [item.subject for item in lesson_questions(project)] == [moved.id]
 
 
-def test_nothing_of_a_lesson_is_in_a_context_before_it_is_accepted(project: Project) -> None:
-    add_lessons(project, make_agent_lesson())
-    (item,) = lesson_questions(project)
-    assert CLOCK not in prepare_task_injection(project.view, CLOCK).context
-    give(project, item, "accept")
-    assert CLOCK in prepare_task_injection(project.view, CLOCK).context
-
-
-@pytest.mark.parametrize("text", [CLOCK, NO_CLOCK, "Never push to main; open a pull request."])
-def test_an_accepted_lesson_is_injected_as_it_was_written_and_without_a_use(project: Project, text: str) -> None:
-    lesson = make_agent_lesson(text, loop_id="claude:1", at=NOW)
-    add_lessons(project, lesson)
-    before = count_uses(project)
-    give(project, lesson_questions(project)[0], "accept")
-    joined = find_joined(project, lesson)
-    assessment = project.view.assessment(joined.patterns[0])
-    assert (assessment.uses, assessment.successes, assessment.rate) == (0, 0, None)
-    assert count_uses(project) == before
-    context = prepare_task_injection(project.view, text).context
-    assert f"**{text}** (no result yet)" in context
-    assert joined.contradicts == ()
-
-
-def test_a_use_of_an_accepted_lesson_counts(project: Project) -> None:
-    lesson = make_agent_lesson(loop_id="claude:1", at=NOW)
-    add_lessons(project, lesson)
-    give(project, lesson_questions(project)[0], "accept")
-    (made,) = find_joined(project, lesson).patterns
+def test_an_accepted_lesson_is_injected_as_it_was_written_and_without_a_use(project: Project) -> None:
+    for text in (CLOCK, "Never push to main; open a pull request."):
+        lesson = make_agent_lesson(text, loop_id="claude:1", at=NOW)
+        add_lessons(project, lesson)
+        (item,) = lesson_questions(project)
+        assert text not in prepare_task_injection(project.view, text).context
+        give(project, item, "accept")
+        joined = find_joined(project, lesson)
+        (made,) = joined.patterns
+        assessment = project.view.assessment(made)
+        assert (assessment.uses, assessment.successes, assessment.rate) == (0, 0, None)
+        assert count_uses(project) == 0
+        assert f"**{text}** (no result yet)" in prepare_task_injection(project.view, text).context
+        assert joined.contradicts == ()
     project.record(Event(id="e1", at=NOW, kind="feedback", pattern_id=made, loop_id="claude:2", success=True))
     assert (project.view.assessment(made).uses, project.view.assessment(made).rate) == (1, 1.0)
 
 
-def test_a_lesson_that_contradicts_another_one_is_asked_about_first(project: Project) -> None:
-    opposite = make_agent_lesson(), make_agent_lesson(NO_CLOCK, "codex")
+def test_lessons_that_contradict_others_are_asked_about_first_with_the_reason(project: Project) -> None:
+    add_lessons(project, make_agent_lesson())
+    give(project, lesson_questions(project)[0], "accept")
+    (made,) = find_joined(project, make_agent_lesson()).patterns
+    opposite = make_agent_lesson(NO_CLOCK, "codex")
     proven = make_agent_lesson("Squash the commits before a merge", outcome=Outcome.SUCCESS, at=NOW, uses=9)
-    add_lessons(project, *_different(MOST_LESSONS), proven, *opposite)
-    asked = [item.subject for item in lesson_questions(project)]
-    assert set(asked[:2]) == {one.id for one in opposite}
-    assert asked[2] == proven.id
+    add_lessons(project, *_different(MOST_LESSONS), proven, make_agent_lesson(), opposite)
+    asked = lesson_questions(project)
+    assert [item.subject for item in asked[:2]] == [opposite.id, proven.id]
+    assert f"contradicts {made}; contradicts 1 other lesson" in asked[0].reason
 
 
 def test_a_dangerous_lesson_is_asked_about_with_its_danger_and_not_injected_when_accepted(project: Project) -> None:
@@ -138,23 +133,18 @@ def test_a_dangerous_lesson_is_asked_about_with_its_danger_and_not_injected_when
 
 
 def test_a_duplicate_of_a_pattern_is_not_asked_about(project: Project) -> None:
-    known = next(one for one in project.view.snapshot.patterns.values() if one.type is PatternType.SUCCESS)
-    lesson = make_agent_lesson(known.description)
+    lesson = make_agent_lesson(KNOWN)
     add_lessons(project, lesson)
     assert find_joined(project, lesson).state is LessonState.KNOWN
     assert not lesson_questions(project)
+    with pytest.raises(UnknownRecord, match="see: ralphdeck lesson"):
+        project.extraction("lesson:nothing")
 
 
-def test_the_reason_names_what_a_lesson_contradicts(project: Project) -> None:
-    add_lessons(project, make_agent_lesson())
-    give(project, lesson_questions(project)[0], "accept")
-    (made,) = find_joined(project, make_agent_lesson()).patterns
-    add_lessons(project, make_agent_lesson(), make_agent_lesson(NO_CLOCK, "codex"))
-    (item,) = lesson_questions(project)
-    assert f"contradicts {made}; contradicts 1 other lesson" in item.reason
-
-
-def test_many_lessons_do_not_flood_the_queue_and_the_proven_ones_come_first(project: Project) -> None:
+def test_many_lessons_do_not_flood_the_queue_and_the_proven_ones_come_first(tmp_path: Path) -> None:
+    copy_sample(tmp_path, NOW)
+    project = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: NOW, cache=False)
+    project.load()
     before = [item.question_key for item in project.search_all().queue]
     proven = make_agent_lesson("Squash the commits before a merge", outcome=Outcome.SUCCESS, at=NOW, uses=9)
     fact = make_agent_lesson("The staging server is in Oslo", kind=LessonKind.FACT)
@@ -163,24 +153,14 @@ def test_many_lessons_do_not_flood_the_queue_and_the_proven_ones_come_first(proj
     assert len(asked) == MOST_LESSONS
     assert asked[0].subject == proven.id
     queue = project.view.queue
-    assert [item.question_key for item in queue if item.kind != LESSON] == before
+    assert [item.question_key for item in queue if item.kind != LESSON] == before != []
     assert all(not item.is_urgent for item in asked)
     first = next(place for place, item in enumerate(queue) if item.kind == LESSON)
     assert all(item.is_urgent or item.priority >= asked[0].priority for item in queue[:first])
-
-
-def test_a_snoozed_lesson_makes_room_for_another(project: Project) -> None:
-    add_lessons(project, *_different(MOST_LESSONS + 1))
-    asked = lesson_questions(project)
     give(project, asked[0], "snooze")
     again = {item.subject for item in lesson_questions(project)}
-    assert len(again) == MOST_LESSONS
+    assert len(again) == MOST_LESSONS, "the snoozed lesson makes room for another"
     assert asked[0].subject not in again
-
-
-def test_an_unknown_lesson_is_refused(project: Project) -> None:
-    with pytest.raises(UnknownRecord, match="see: ralphdeck lesson"):
-        project.extraction("lesson:nothing")
 
 
 def test_an_agents_failed_session_is_a_source_like_any_other(project: Project) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.base.errors import Conflict, Refused, UnknownRecord
+from core.base.errors import Conflict, Refused
 from core.base.paths import ProjectPaths
-from core.base.settings import InjectionSettings, Settings
+from core.base.settings import Settings
 from core.base.steps import Steps
 from core.decisions.commands import (
     AcceptInversion,
@@ -29,8 +29,7 @@ from core.decisions.commands import (
     Undo,
     bulk,
 )
-from core.index.contexts import prepare_task_injection
-from core.index.project_state import ProjectState, count_conflicts, explain_pattern, pattern_lineage
+from core.index.project_state import ProjectState
 from core.index.review_items import OFFER, RECURRING, ReviewItem
 from core.index.similarity import has_similarity
 from core.project import review_queue
@@ -42,7 +41,6 @@ from tests.conftest import WriteSample
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
 PLAIN = "pat-error-type-mismatch-003"
-TASK = "Fix TypeScript type errors in user validation"
 
 
 class Clock:
@@ -86,28 +84,20 @@ def state(open_project: Project, pattern_id: str) -> Maturity:
     return open_project.view.assessment(pattern_id).state
 
 
-def test_project_is_empty_until_loaded(paths: ProjectPaths, clock: Clock) -> None:
-    open_project = Project(paths, Settings(), by="ana", clock=clock, cache=False)
-    assert not open_project.view.snapshot.complete
-    assert open_project.view.queue == ()
-    progress_calls: list[tuple[int, int]] = []
-    view = open_project.load(progress=lambda done, total: progress_calls.append((done, total)))
-    assert view is open_project.view
-    assert view.snapshot.complete
-    assert progress_calls[-1][0] == progress_calls[-1][1] > 0
-
-
 def test_load_publishes_partial_states(paths: ProjectPaths, clock: Clock) -> None:
     for n in range(250):
         folder = paths.ralph / f"loops/ralph-copy-{n:08d}"
         folder.mkdir()
         (folder / "state.json").write_text(json.dumps({"loop_id": folder.name, "status": "completed"}))
     views: list[ProjectState] = []
+    progress_calls: list[tuple[int, int]] = []
     open_project = Project(paths, Settings(), by="ana", clock=clock, cache=False)
-    last = open_project.load(publish=views.append)
-    assert views
-    assert not views[0].snapshot.complete
+    assert not open_project.view.snapshot.complete
+    last = open_project.load(lambda *figures: progress_calls.append(figures), views.append)
+    assert last is open_project.view and last.snapshot.complete
+    assert views and not views[0].snapshot.complete
     assert len(views[0].snapshot.loops) < len(last.snapshot.loops)
+    assert progress_calls[-1][0] == progress_calls[-1][1] > 0
 
 
 def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,52 +123,20 @@ def test_files_read_last_are_scored(paths: ProjectPaths, clock: Clock, monkeypat
     assert [one.question_key for one in open_project.view.queue] == [one.question_key for one in at_once.queue]
 
 
-def test_records_are_found_by_id_alias_and_beginning(open_project: Project) -> None:
-    view = open_project.view
-    loop = next(iter(view.snapshot.loops.values()))
-    assert view.loop(loop.id) is loop
-    assert view.loop(loop.id[:-3]) is loop
-    with pytest.raises(UnknownRecord, match=r"is ambiguous \(.*; use a longer id"):
-        view.loop("ralph-")
-    for name in ("", "no-such-\x1b[31m"):
-        with pytest.raises(UnknownRecord) as raised:
-            view.loop(name)
-        assert "\x1b" not in str(raised.value)
-    assert view.pattern(PLAIN).id == PLAIN
-    with pytest.raises(UnknownRecord, match="no pattern"):
-        view.pattern("pat-none")
-
-
-def test_promotion_is_visible_everywhere_at_once(open_project: Project, paths: ProjectPaths, clock: Clock) -> None:
-    target = next(
-        key for key, p in open_project.view.snapshot.patterns.items()
-        if open_project.view.assessment(key).state is Maturity.ESTABLISHED and p.type is PatternType.ERROR
-    )  # fmt: skip
-    decided = open_project.decide(Promote(target, reason="holds"))
-    assert decided.written
-    assert state(open_project, target) is Maturity.PROVEN
-    assert open_project.view.snapshot.decisions[-1] == decided.decision
-    assert state(make_project(paths, clock), target) is Maturity.PROVEN
-    pattern = open_project.view.pattern(target)
-    assert '"override"' in (paths.project / pattern.file).read_text()
-
-
-def test_second_project_sees_a_decision_after_reading_the_change(
+def test_a_decision_of_another_person_is_read_with_the_next_change_or_decision(
     open_project: Project, paths: ProjectPaths, clock: Clock
 ) -> None:
-    other = make_project(paths, clock, by="ben")
-    open_project.decide(Deprecate(PLAIN, reason="no longer true"))
-    view, delta = other.apply(None)
-    assert delta.decisions
-    assert view.assessment(PLAIN).state is Maturity.DEPRECATED
-    assert view.snapshot.decisions[-1].by == "ana"
-
-
-def test_a_decision_reads_the_newest_files_first(open_project: Project, paths: ProjectPaths, clock: Clock) -> None:
-    make_project(paths, clock, by="ben").decide(Deprecate(PLAIN, reason="broken"))
+    decided = make_project(paths, clock, by="ben").decide(Deprecate(PLAIN, reason="no longer true"))
+    assert '"override"' in (paths.project / open_project.view.pattern(PLAIN).file).read_text()
+    other = make_project(paths, clock, by="cy")
     with pytest.raises(Refused, match="deprecated"):
         open_project.decide(Promote(PLAIN))
-    assert state(open_project, PLAIN) is Maturity.DEPRECATED
+    assert state(open_project, PLAIN) is state(other, PLAIN) is Maturity.DEPRECATED
+    open_project.decide(Promote(CONTRADICTED))
+    view, delta = other.apply(None)
+    assert delta.decisions and view.assessment(CONTRADICTED).state is Maturity.PROVEN
+    assert [one.by for one in view.snapshot.decisions[-2:]] == ["ben", "ana"]
+    assert view.snapshot.decisions[-2] == decided.decision
 
 
 def test_an_accepted_inversion_is_a_new_pattern_and_pins_the_old(open_project: Project) -> None:
@@ -230,29 +188,6 @@ def test_a_file_without_news_leaves_the_queue_until_it_is_old(
     assert len(built) == 1
 
 
-def test_the_preview_is_what_a_loop_gets(open_project: Project) -> None:
-    injection = prepare_task_injection(open_project.view, TASK)
-    assert injection.context.startswith("<unreviewed-")
-    assert PLAIN in {chosen.pattern_id for chosen in injection.chosen}
-    fewer = prepare_task_injection(open_project.view, TASK, InjectionSettings(top_k_patterns=1))
-    assert len(fewer.chosen) < len(injection.chosen)
-    open_project.decide(Deprecate(PLAIN, reason="no"))
-    after = prepare_task_injection(open_project.view, TASK)
-    assert PLAIN not in {chosen.pattern_id for chosen in after.chosen}
-    assert PLAIN in {left.pattern_id for left in after.left_out}
-
-
-def test_state_answers_all_queries_about_a_pattern(open_project: Project) -> None:
-    for key, pattern in open_project.view.snapshot.patterns.items():
-        assert explain_pattern(open_project.view, key)
-        assert open_project.view.board.observations(key) is not None
-        count_conflicts(open_project.view, key)
-        times = [event.at for event in pattern_lineage(open_project.view, key) if event.at is not None]
-        assert times == sorted(times), pattern.id
-    for key in open_project.view.snapshot.loops:
-        assert open_project.story(key).loop_id == key
-
-
 def test_vectors_of_patterns_and_tasks_are_computed_together(
     open_project: Project, paths: ProjectPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,18 +204,6 @@ def test_vectors_of_patterns_and_tasks_are_computed_together(
     assert open_project.embed_missing() == 0
 
 
-def test_recurring_learnings_are_cached_per_reflections(open_project: Project, paths: ProjectPaths) -> None:
-    for number in (1, 2):
-        folder = paths.ralph / "tasks" / f"task-{number}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "reflections.jsonl").write_text('{"attempt_id": 1, "learning": "Lock carts in the order of ids"}\n')
-    open_project.apply(None)
-    found = open_project.recurring()
-    assert ("task-1", "task-2") in [cluster.sources for cluster in found]
-    open_project.decide(Note(next(iter(open_project.view.snapshot.patterns)), text="seen"))
-    assert open_project.recurring() is found
-
-
 def test_recurring_learnings_found_in_steps_equal_those_found_at_once(
     open_project: Project, paths: ProjectPaths, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,11 +216,15 @@ def test_recurring_learnings_found_in_steps_equal_those_found_at_once(
     looks = 0
     while open_project.search_next() is not None:
         looks += 1
-    pieces = [cluster.id for cluster in open_project.recurring()]
+    found = open_project.recurring()
+    pieces = [cluster.id for cluster in found]
+    assert ("task-1", "task-2", "task-3") in [cluster.sources for cluster in found]
     at_once = make_project(paths, clock, by="bob")
     assert pieces == [cluster.id for cluster in at_once.recurring()]
     assert looks > len(open_project.view.snapshot.reflections)
     assert [item.subject for item in open_project.view.queue if item.subject in pieces]
+    open_project.decide(Note(PLAIN, text="seen"))
+    assert open_project.recurring() is found, "searched once for the same reflections"
 
 
 def test_the_queue_made_in_steps_equals_one_made_at_once(

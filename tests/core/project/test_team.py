@@ -15,7 +15,6 @@ from core.base.paths import ProjectPaths
 from core.base.settings import MaturitySettings, Settings
 from core.decisions.commands import Note, Promote
 from core.index.project_state import all_findings
-from core.index.refresh import Index
 from core.project.as_of import build_past_state
 from core.project.kept_project import KeptProject
 from core.project.project import Project
@@ -99,27 +98,22 @@ def test_joining_and_leaving_take_effect_in_an_open_project(
     assert project.decide(Promote(A)).decision.subject == A
 
 
-@pytest.mark.parametrize("content", [b"{", b'{"projects": {"x": {"space": 5}}}', b"\xff", b"[" * 100_000])
-def test_decisions_are_made_here_while_the_list_of_joined_projects_is_damaged(
-    paths: ProjectPaths, content: bytes
-) -> None:
-    save_joined(paths.project, Joined(space="acme", source="env", id=uuid4(), name="shop"))
-    consent_file().write_bytes(content)
+def test_decisions_are_made_here_while_files_of_the_team_cannot_be_used(paths: ProjectPaths) -> None:
+    joined = Joined(space="acme", source="env", id=uuid4(), name="shop")
+    save_joined(paths.project, joined)
     project = Project(paths, NO_RETRY_SETTINGS, by="ana", clock=lambda: CURATION_NOW, cache=False, asks=False)
     project.load()
-    for command in (Promote(A), Note(A, text="again")):
-        project.decide(command)
-        assert "team.json is damaged" in project.curator.gate.note
-    assert len(project.ledger.decisions()) == 2
-
-
-def test_decisions_are_made_here_while_the_state_folder_is_not_usable(paths: ProjectPaths) -> None:
-    save_joined(paths.project, Joined(space="acme", source="env", id=uuid4(), name="shop"))
+    for content in (b"{", b'{"projects": {"x": {"space": 5}}}', b"\xff", b"[" * 100_000):
+        consent_file().write_bytes(content)
+        for text in ("a", "b"):
+            project.decide(Note(A, text=text))
+            assert "team.json is damaged" in project.curator.gate.note
+    assert len(project.ledger.decisions()) == 8
+    consent_file().unlink()
+    save_joined(paths.project, joined)
     folder = state_file(paths.project).parent
-    folder.parent.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     folder.write_text("")
-    project = Project(paths, NO_RETRY_SETTINGS, by="ana", clock=lambda: CURATION_NOW, cache=False, asks=False)
-    project.load()
     project.decide(Promote(A))
     assert project.curator.gate.note.startswith("not sent to the team: cannot open")
     folder.unlink()
@@ -175,15 +169,6 @@ def test_states_follow_the_sums_while_the_file_changes(joined: ProjectPaths, wri
     assert view.assessment(ID).state is Maturity.CANDIDATE and view.assessment(ID).uses == 0
 
 
-def test_new_lines_are_added_to_the_sums(joined: ProjectPaths, write: Callable[..., Path]) -> None:
-    write(*(make_sums(n + 1, id=f"pat-{n}") for n in range(20)))
-    index = Index(joined, Settings(), clock=lambda: NOW, is_kept=False)
-    index.load()
-    snapshot, delta = index.refresh([write(make_sums(9))])
-    assert delta.team == {ID} and not delta.findings
-    assert snapshot.team == Index(joined, Settings(), clock=lambda: NOW, is_kept=False).load().team
-
-
 def test_the_caches_return_the_same_sums(joined: ProjectPaths, write: Callable[..., Path]) -> None:
     write(make_sums(6), make_sums(2, 1, id=OTHER))
     first = opened(joined, cache=True)
@@ -198,23 +183,16 @@ def test_the_caches_return_the_same_sums(joined: ProjectPaths, write: Callable[.
     assert again.view.board.helpful.tolist() == first.view.board.helpful.tolist() != [0.0, 0.0]
 
 
-def test_wrong_lines_are_findings_with_file_and_line(joined: ProjectPaths, write: Callable[..., Path]) -> None:
+def test_wrong_lines_and_another_half_life_are_findings(joined: ProjectPaths, write: Callable[..., Path]) -> None:
     file = write(make_sums(6))
-    file.write_bytes(file.read_bytes() + b'{"pattern_id": "x", "uses": -1}\n')
-    (finding,) = opened(joined).load().snapshot.findings
-    assert (finding.file, finding.pointer, finding.code) == (
-        ".aiwg/ralph/shared/team/evidence.jsonl",
-        "line 3",
-        "bad-sums",
-    )
-
-
-def test_another_half_life_than_that_of_the_team_is_a_finding(joined: ProjectPaths, write: Callable[..., Path]) -> None:
-    write(make_sums(6))
     assert not all_findings(opened(joined).load())
     settings = Settings(maturity=MaturitySettings(half_life_days=30))
     (finding,) = all_findings(opened(joined, settings=settings).load())
     assert (finding.code, finding.severity) == ("other-half-life", Severity.INFO)
+    file.write_bytes(file.read_bytes() + b'{"pattern_id": "x", "uses": -1}\n')
+    (finding,) = opened(joined).load().snapshot.findings
+    place = ".aiwg/ralph/shared/team/evidence.jsonl", "line 3"
+    assert (finding.file, finding.pointer, finding.code) == (*place, "bad-sums")
 
 
 def test_a_past_state_counts_the_sums_in_full(joined: ProjectPaths, write: Callable[..., Path]) -> None:

@@ -114,35 +114,20 @@ def project(tmp_path: Path) -> ProjectPaths:
 
 def test_daemon_extracts_when_a_loop_completes(tmp_path: Path) -> None:
     paths = project(tmp_path)
-    write_loop(paths, "ralph-a", "running")
+    for name in ("ralph-a", "ralph-b"):
+        write_loop(paths, name, "running")
     open_project = opened(paths)
-    with following(open_project, extract=True) as events:
-        write_loop(paths, "ralph-a", "completed")
-        assert events.until("loop-ended").text == "completed: Fix the null user crash in auth validation"
-        assert events.until("extracted", "ralph-a").text.startswith("extracted ")
-        assert events.until("pattern-new").subject in open_project.view.snapshot.patterns
-    assert [decision.verb for decision in open_project.view.snapshot.decisions] == [Verb.EXTRACT]
-    assert open_project.view.queue, "the extracted pattern is asked about"
-
-
-def test_a_partly_completed_loop_has_ended_and_is_extracted(tmp_path: Path) -> None:
-    paths = project(tmp_path)
-    write_loop(paths, "ralph-a", "running")
-    open_project = opened(paths)
+    with following(open_project) as events:
+        write_loop(paths, "ralph-b", "failed")
+        assert events.until("loop-ended").severity == "error"
+    assert not paths.curation.exists(), "writes nothing by default"
     with following(open_project, extract=True) as events:
         write_loop(paths, "ralph-a", "partial")
         assert events.until("loop-ended").text == "partly completed: Fix the null user crash in auth validation"
         assert events.until("extracted", "ralph-a").text.startswith("extracted ")
-
-
-def test_daemon_writes_nothing_by_default(tmp_path: Path) -> None:
-    paths = project(tmp_path)
-    write_loop(paths, "ralph-a", "running")
-    open_project = opened(paths)
-    with following(open_project) as events:
-        write_loop(paths, "ralph-a", "failed")
-        assert events.until("loop-ended").severity == "error"
-    assert not paths.curation.exists()
+        assert events.until("pattern-new").subject in open_project.view.snapshot.patterns
+    assert [decision.verb for decision in open_project.view.snapshot.decisions] == [Verb.EXTRACT]
+    assert open_project.view.queue, "the extracted pattern is asked about"
 
 
 def test_daemon_catches_up_on_loops_that_ended_before(tmp_path: Path) -> None:
@@ -199,23 +184,20 @@ def test_pruning_runs_once_per_interval(tmp_path: Path) -> None:
     assert "pat-error-old-001" in again.view.snapshot.patterns
 
 
-def test_extraction_is_refused_if_the_offer_changed(tmp_path: Path) -> None:
+def test_extraction_is_refused_while_a_loop_runs_and_if_the_offer_changed(tmp_path: Path) -> None:
     paths = project(tmp_path)
-    write_loop(paths, "ralph-a", "completed")
+    write_loop(paths, "ralph-a", "running")
     write_loop(paths, "ralph-b", "completed")
     open_project = opened(paths)
+    with pytest.raises(Refused, match="has not ended"):
+        open_project.extraction("ralph-a")
+    write_loop(paths, "ralph-a", "completed")
+    open_project.apply(None)
     offer = open_project.extraction("ralph-b")
     open_project.decide(Extract("ralph-a"))
     with pytest.raises(Conflict, match="review them again"):
         open_project.decide(Extract("ralph-b", expected=offer))
     open_project.decide(Extract("ralph-b", expected=open_project.extraction("ralph-b")))
-
-
-def test_a_running_loop_offers_nothing_to_extract(tmp_path: Path) -> None:
-    paths = project(tmp_path)
-    write_loop(paths, "ralph-a", "running")
-    with pytest.raises(Refused, match="has not ended"):
-        opened(paths).extraction("ralph-a")
 
 
 def test_concurrent_extractions_extract_once(tmp_path: Path) -> None:
@@ -247,9 +229,11 @@ def test_concurrent_extractions_extract_once(tmp_path: Path) -> None:
 def test_extraction_respects_the_settings(tmp_path: Path) -> None:
     paths = project(tmp_path)
     write_loop(paths, "ralph-a", "completed")
-    off = Settings(watch=QUICK.watch, extraction=ExtractionSettings(enabled=False))
+    off = ExtractionSettings(enabled=False)
     with pytest.raises(Refused, match="disabled in the settings"):
-        opened(paths, off).decide(Extract("ralph-a"))
+        opened(paths, Settings(watch=QUICK.watch, extraction=off)).decide(Extract("ralph-a"))
+    wanted = ExtractionSettings(), off, ExtractionSettings(auto_extract_on_completion=False)
+    assert [is_wanted(one) for one in wanted] == [True, False, False]
 
 
 def test_a_burst_is_applied_at_once_and_a_steady_stream_at_a_steady_rate() -> None:
@@ -329,14 +313,21 @@ def test_two_processes_extract_once(running: tuple[Project, AutoExtraction, Watc
     assert [decision.verb for decision in opened(open_project.project).view.snapshot.decisions] == [Verb.EXTRACT]
 
 
-def test_an_extraction_that_was_undone_is_not_repeated(running: tuple[Project, AutoExtraction, Watch]) -> None:
+def test_an_undone_extraction_and_a_loop_that_runs_again_are_not_extracted(
+    running: tuple[Project, AutoExtraction, Watch],
+) -> None:
     open_project, extraction, watch = running
-    write_loop(open_project.project, "ralph-a", "completed")
+    write_loop(open_project.project, "ralph-b", "running")
+    see(open_project, extraction)
+    for name in ("ralph-a", "ralph-b"):
+        write_loop(open_project.project, name, "completed")
     see(open_project, extraction)
     open_project.decide(Extract("ralph-a"))
     open_project.decide(Undo())
+    write_loop(open_project.project, "ralph-b", "running")
+    see(open_project, extraction)
     watch.seconds = SETTLING_SECONDS
-    assert extraction.extract_next() == ("ralph-a", None)
+    assert {extraction.extract_next(), extraction.extract_next()} == {("ralph-a", None), ("ralph-b", None)}
     assert [decision.verb for decision in open_project.view.snapshot.decisions] == [Verb.EXTRACT, Verb.UNDO]
 
 
@@ -351,22 +342,6 @@ def test_loop_first_read_after_its_end_is_extracted(
     found = extraction.extract_next()
     assert found is not None and found[0] == "ralph-quick"
     assert extraction.extract_next() is None
-
-
-def test_running_loop_is_not_extracted(running: tuple[Project, AutoExtraction, Watch]) -> None:
-    open_project, extraction, watch = running
-    write_loop(open_project.project, "ralph-a", "completed")
-    see(open_project, extraction)
-    write_loop(open_project.project, "ralph-a", "running")
-    see(open_project, extraction)
-    watch.seconds = SETTLING_SECONDS
-    assert extraction.extract_next() == ("ralph-a", None)
-
-
-@pytest.mark.parametrize("off", ["enabled", "auto_extract_on_completion"])
-def test_auto_extraction_can_be_disabled(off: str) -> None:
-    assert is_wanted(ExtractionSettings())
-    assert not is_wanted(ExtractionSettings(**{off: False}))
 
 
 def test_the_strategies_of_a_decomposition_are_learned_when_the_loop_ends(
