@@ -37,7 +37,7 @@ from tui.kit.record_table import RecordTable
 from tui.kit.terminal import ResilientDriver, flush_output
 from tui.kit.user_state import UserState
 from tui.screens import frame
-from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen, topic_of
+from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen
 from tui.screens.frame import arrival_text, top_text, trust_mark
 from tui.shell import Shell
 
@@ -453,6 +453,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.forget_notice(UNCHECKED)
         if self._front() is None and len(self.screen_stack) > 1:
             from tui.screens.dialogs import Help
+            from tui.screens.help import topic_of
 
             below, screen = self.screen_stack[-2:]
             if isinstance(screen, Help) and isinstance(below, BaseScreen):

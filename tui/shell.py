@@ -48,7 +48,7 @@ from tui.kit.terminal import MODES as CALLS
 from tui.kit.terminal import Bell, Copier, ResilientDriver
 from tui.kit.textual_private import HookedApp
 from tui.kit.user_state import FollowedLink
-from tui.screens.base_screen import BaseScreen, topic_of
+from tui.screens.base_screen import BaseScreen
 
 if TYPE_CHECKING:
     from textual.app import SystemCommand
@@ -405,6 +405,7 @@ class Shell(HookedApp, inherit_bindings=False):
 
     def action_help(self) -> None:
         from tui.screens.dialogs import Help
+        from tui.screens.help import topic_of
 
         if screen := self._front():
             self.push_screen(Help(topic_of(screen)))

@@ -43,8 +43,8 @@ from tui.kit.actions import PLACES, actions_of
 from tui.kit.bars import KeyLine, TopBar
 from tui.kit.looks import ASCII
 from tui.screens import frame, review
-from tui.screens.base_screen import topic_of
 from tui.screens.dialogs import AskLine, Confirm, Help
+from tui.screens.help import topic_of
 from tui.screens.history import WhatIfScreen
 
 ESTABLISHED = "pat-error-unique-violation-007"
