@@ -32,25 +32,15 @@ def test_a_record_has_the_facts_of_a_session() -> None:
     (session,), findings = parse_agent_sessions(FILE, RECORD)
     assert (session.id, session.prompt, session.turns, session.is_turn_open) == ("claude:s1", "Fix it", 2, True)
     assert (session.pid, session.space, findings) == (42, "here", ())
-
-
-def test_a_prompt_is_shown_without_secrets_and_hidden_characters() -> None:
     secret = "ghp_" + "a1B2" * 9
     (session,), _ = parse_agent_sessions(FILE, RECORD | {"first_prompt": f"Use {secret}\u202e now"})
-    assert secret not in session.prompt
-    assert "\u202e" not in session.prompt
-
-
-def test_a_record_without_an_agent_or_id_is_not_a_session() -> None:
-    rows: list[Any] = [[], "x", {}, {"agent": "claude"}, {"agent": "../x", "id": "s1"}, {"id": "s1"}]
-    for value in rows:
-        assert parse_agent_sessions(FILE, value)[0] == (), value
-
-
-def test_a_damaged_field_leaves_the_session() -> None:
+    assert secret not in session.prompt and "\u202e" not in session.prompt
     for field in ("started", "last_event", "ended", "turns", "process", "first_prompt"):
         (session,), _ = parse_agent_sessions(FILE, RECORD | {field: [{"x": -1}]})
         assert session.id == "claude:s1", field
+    rows: list[Any] = [[], "x", {}, {"agent": "claude"}, {"agent": "../x", "id": "s1"}, {"id": "s1"}]
+    for value in rows:
+        assert parse_agent_sessions(FILE, value)[0] == (), value
 
 
 NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
@@ -99,26 +89,21 @@ def test_hooks_decide_the_state() -> None:
         assert (loop.status, loop.liveness) == (expected, liveness), outcome
 
 
-@pytest.mark.parametrize(
-    ("is_turn_open", "outcome", "expected"),
-    [
+def test_the_end_of_a_process_ends_its_session_at_once() -> None:
+    for is_turn_open, outcome, expected in (
         (True, Outcome.UNKNOWN, LoopStatus.CRASHED),
         (False, Outcome.SUCCESS, LoopStatus.COMPLETED),
         (False, Outcome.UNKNOWN, LoopStatus.COMPLETED),
-    ],
-)
-def test_the_end_of_a_process_ends_its_session_at_once(
-    is_turn_open: bool, outcome: Outcome, expected: LoopStatus
-) -> None:
-    loop = row(outcome, record(is_turn_open=is_turn_open, **PROCESS))
-    assert loop.status is expected
-    assert loop.ended_at is not None
-    later = RunningProcesses({42: NOW})
-    assert row(outcome, record(is_turn_open=is_turn_open, **PROCESS), processes=later).status is expected
-
-
-def test_a_pid_of_another_machine_is_not_checked() -> None:
-    assert row(Outcome.UNKNOWN, record(is_turn_open=True, **{**PROCESS, "space": "there"})).status is LoopStatus.RUNNING
+    ):
+        session = record(is_turn_open=is_turn_open, **PROCESS)
+        loop = row(outcome, session)
+        assert loop.status is expected and loop.ended_at is not None
+        assert row(outcome, session, processes=RunningProcesses({42: NOW})).status is expected, "a later process"
+    elsewhere = record(is_turn_open=True, **{**PROCESS, "space": "there"})
+    assert row(Outcome.UNKNOWN, elsewhere).status is LoopStatus.RUNNING, "a pid of another machine is not checked"
+    silent = record(is_turn_open=True)
+    assert row(None, silent, now=NOW + timedelta(hours=1)).liveness is Liveness.STALE
+    assert row(None, silent, now=NOW + timedelta(hours=7)).status is LoopStatus.UNKNOWN
 
 
 def test_a_session_that_ended_without_a_check_has_no_result() -> None:
@@ -128,25 +113,14 @@ def test_a_session_that_ended_without_a_check_has_no_result() -> None:
     assert row(Outcome.FAILURE, record(ended_at=NOW)).success is False
 
 
-def test_a_silent_turn_without_a_known_process_is_stale_and_then_unknown() -> None:
-    session = record(is_turn_open=True)
-    assert row(None, session, now=NOW + timedelta(hours=1)).liveness is Liveness.STALE
-    assert row(None, session, now=NOW + timedelta(hours=7)).status is LoopStatus.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("status", "outcome", "expected"),
-    [
+def test_without_the_record_of_the_session_its_task_decides() -> None:
+    for status, outcome, expected in (
         (TaskStatus.COMPLETED, Outcome.SUCCESS, LoopStatus.COMPLETED),
         (TaskStatus.FAILED, Outcome.FAILURE, LoopStatus.FAILED),
         (TaskStatus.RUNNING, Outcome.UNKNOWN, LoopStatus.RUNNING),
         (TaskStatus.PAUSED, Outcome.UNKNOWN, LoopStatus.PAUSED),
-    ],
-)
-def test_without_the_record_of_the_session_its_task_decides(
-    status: TaskStatus, outcome: Outcome, expected: LoopStatus
-) -> None:
-    assert row(outcome, None, status).status is expected
+    ):
+        assert row(outcome, None, status).status is expected
 
 
 TRANSCRIPT = Loop(

@@ -115,22 +115,15 @@ def test_paths_of_debug_sessions() -> None:
         assert (kind_of(name) is DEBUG_SESSIONS) is expected, name
 
 
-def test_the_folder_of_a_loop_wins_over_the_metadata() -> None:
-    value = {"session_id": "s", "metadata": {"task_id": "other"}}
-    sessions, _ = read(value, ".aiwg/ralph/archive/ralph-b/debug-memory/s.json")
-    assert (sessions["s"].loop_id, sessions["s"].task_id) == ("ralph-b", "other")
-
-
-def test_the_newest_copy_of_a_session_counts() -> None:
+def test_the_newest_copy_of_a_session_counts_and_of_equally_new_ones_the_longer() -> None:
     times = ("2026-11-02T10:00:00Z", "2026-11-03T10:00:00Z", None)
-    value = [{"session_id": "s", "updated_at": at, "file_path": str(at)} for at in times]
+    value: list[Any] = [{"session_id": "s", "updated_at": at, "file_path": str(at)} for at in times]
     assert read(value)[0]["s"].file_path == times[1]
-
-
-def test_of_equally_new_copies_the_longer_one_counts() -> None:
-    at = "2026-11-02T10:00:00Z"
-    value = [{"session_id": "s", "created_at": at, "executions": [{}] * runs} for runs in (1, 2, 0)]
+    value = [{"session_id": "s", "created_at": times[0], "executions": [{}] * runs} for runs in (1, 2, 0)]
     assert len(read(value)[0]["s"].executions) == 2
+    named = {"session_id": "s", "metadata": {"task_id": "other"}}
+    sessions, _ = read(named, ".aiwg/ralph/archive/ralph-b/debug-memory/s.json")
+    assert (sessions["s"].loop_id, sessions["s"].task_id) == ("ralph-b", "other"), "the folder of the loop wins"
 
 
 def ran(id: str) -> dict[str, Any]:
@@ -218,35 +211,17 @@ def test_the_index_follows_changed_sessions(tmp_path: Path) -> None:
     assert index.refresh([file])[0].debug_sessions == {}
 
 
-def test_a_saved_context_is_an_escalation() -> None:
-    assert read_escalation(PATH, SAVED) == (
-        (Escalation(session_id="s", at=AT, by="ada", reason="why", file=PATH),),
-        (),
-    )
-
-
-def test_anything_else_is_a_finding() -> None:
-    rows: list[Any] = [
-        None,
-        [],
-        "x",
-        {},
-        SAVED | {"session_id": " "},
-        SAVED | {"preserved_at": "soon"},
-        SAVED | {"session_id": []},
-    ]
+def test_a_saved_context_is_an_escalation_and_the_newest_lists_earlier_ones() -> None:
+    one = Escalation(session_id="s", at=AT, by="ada", reason="why", file=PATH)
+    assert read_escalation(PATH, SAVED) == ((one,), ())
+    odd: list[dict[str, Any]] = [{"session_id": " "}, {"preserved_at": "soon"}, {"session_id": []}]
+    rows: list[Any] = [None, [], "x", {}, *(SAVED | fields for fields in odd)]
     for value in rows:
         calls, findings = read_escalation(PATH, value)
         assert calls == () and findings and {finding.file for finding in findings} == {PATH}, value
-
-
-def test_long_texts_are_truncated_and_other_types_ignored() -> None:
     ((call,), _) = read_escalation(PATH, SAVED | {"reason": "x" * 10**6, "by": {"a": 1}})
     assert (len(call.reason), call.by) == (16_384, "")
-
-
-def test_the_newest_escalation_lists_earlier_ones() -> None:
-    calls = [Escalation(session_id="s", at=AT.replace(hour=hour), file=f"{hour}") for hour in (3, 1, 2)]
+    calls = tuple(Escalation(session_id="s", at=AT.replace(hour=hour), file=f"{hour}") for hour in (3, 1, 2))
     (joined,) = join_escalations(calls).values()
     assert (joined.file, [one.file for one in joined.earlier]) == ("3", ["1", "2"])
 

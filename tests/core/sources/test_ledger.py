@@ -199,9 +199,6 @@ def test_a_decision_log_is_parsed_incrementally(paths: ProjectPaths) -> None:
     assert not log.decisions
 
 
-EMPTY = Place(0, sha256().hexdigest())
-
-
 def note(number: int) -> Decision:
     return Decision(
         id=f"d{number}", at=CURATION_NOW, by="alice", verb=Verb.NOTE, subject="p", after={"text": f"note {number}"}
@@ -520,32 +517,20 @@ PROMOTE = decide(1, Verb.PROMOTE, content_hash="v1", successes=4, failures=1)
 DEPRECATE = decide(2, Verb.DEPRECATE, content_hash="v2")
 
 
-def test_nothing_decided_is_the_empty_state() -> None:
+def test_the_last_pin_counts_and_undo_and_redo_restore_exactly() -> None:
     assert fold(()) == CurationState()
-
-
-def test_a_promotion_pins_the_reviewed_text() -> None:
     pin = fold([PROMOTE]).pins["p"]
     assert (pin.state, pin.content_hash, pin.successes, pin.failures) == (Maturity.PROVEN, "v1", 4, 1)
     assert (pin.at, pin.by, pin.reason, pin.decision_id) == (PROMOTE.at, "alice", "because", "d1")
-
-
-def test_the_last_pin_counts_and_undo_restores_the_previous_one() -> None:
-    state = fold([PROMOTE, DEPRECATE])
-    assert state.pins["p"].state is Maturity.DEPRECATED
-    state = fold([PROMOTE, DEPRECATE, decide(3, Verb.UNDO, "d2")])
+    assert fold([PROMOTE, DEPRECATE]).pins["p"].state is Maturity.DEPRECATED
+    undone = [PROMOTE, DEPRECATE, decide(3, Verb.UNDO, "d2")]
+    state = fold(undone)
     assert state.pins == fold([PROMOTE]).pins
     assert (state.undone, state.undoable, state.redoable) == (frozenset({"d2"}), ("d1",), ("d2",))
-
-
-def test_redo_restores_exactly() -> None:
-    turned = [PROMOTE, DEPRECATE, decide(3, Verb.UNDO, "d2"), decide(4, Verb.REDO, "d2")]
-    assert replace(fold(turned), acts={}) == replace(fold([PROMOTE, DEPRECATE]), acts={})
-
-
-def test_a_new_decision_ends_the_chance_to_redo() -> None:
+    redone = fold([*undone, decide(4, Verb.REDO, "d2")])
+    assert replace(redone, acts={}) == replace(fold([PROMOTE, DEPRECATE]), acts={})
     state = fold([PROMOTE, decide(2, Verb.UNDO, "d1"), decide(3, Verb.NOTE, text="x")])
-    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d1"}), ("d3",), ())
+    assert (state.undone, state.undoable, state.redoable) == (frozenset({"d1"}), ("d3",), ()), "no redo after that"
     assert state.pins == {}
 
 

@@ -33,34 +33,18 @@ def ago(**span: float) -> datetime:
     return NOW - timedelta(**span)
 
 
-def test_a_process_running_at_the_last_activity_belongs_to_the_loop() -> None:
-    processes = RunningProcesses({42: ago(hours=1)})
-    assert check(pid=42, newest=ago(minutes=50), processes=processes)[0] is Liveness.ALIVE
-
-
-def test_a_missing_process_means_dead() -> None:
+def test_a_process_that_ran_at_the_last_activity_belongs_to_the_loop() -> None:
+    an_hour = RunningProcesses({42: ago(hours=1)})
+    assert check(pid=42, newest=ago(minutes=50), processes=an_hour)[0] is Liveness.ALIVE
     assert check(pid=42, newest=ago(seconds=1)) == (Liveness.DEAD, "process 42 is gone")
-
-
-def test_a_later_process_reused_the_pid() -> None:
-    liveness, reason = check(pid=42, newest=ago(hours=2), processes=RunningProcesses({42: ago(hours=1)}))
-    assert liveness is Liveness.DEAD
-    assert "11:00:00" in reason
-
-
-@pytest.mark.parametrize(("late", "expected"), [(2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)])
-def test_starts_are_compared_with_two_seconds_tolerance(late: float, expected: Liveness) -> None:
-    processes = RunningProcesses({42: ago(hours=1) + timedelta(seconds=late)})
-    assert check(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
-
-
-def test_a_running_process_without_a_start_time_is_unknown() -> None:
+    liveness, reason = check(pid=42, newest=ago(hours=2), processes=an_hour)
+    assert liveness is Liveness.DEAD and "11:00:00" in reason, "a later process reused the pid"
+    for late, expected in ((2.0, Liveness.ALIVE), (2.1, Liveness.DEAD)):
+        processes = RunningProcesses({42: ago(hours=1) + timedelta(seconds=late)})
+        assert check(pid=42, newest=ago(hours=1), processes=processes)[0] is expected
     assert check(pid=42, modified_at=NOW, processes=RunningProcesses({42: ALWAYS}))[0] is Liveness.UNKNOWN
-
-
-@pytest.mark.parametrize("pid", [0, 2**22 + 1])
-def test_an_invalid_pid_is_not_checked(pid: int) -> None:
-    assert check(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH
+    for pid in (0, 2**22 + 1):
+        assert check(pid=pid, newest=ago(minutes=1))[0] is Liveness.FRESH, "an invalid pid is not checked"
 
 
 def test_without_a_process_silence_makes_a_loop_stale() -> None:
@@ -72,20 +56,11 @@ def test_without_a_process_silence_makes_a_loop_stale() -> None:
     assert check()[0] is Liveness.UNKNOWN
 
 
-def test_an_ended_loop_is_not_checked() -> None:
+def test_only_a_running_loop_needs_a_process() -> None:
     for status in [s for s in LoopStatus if s.ended]:
         assert check(status, pid=42, newest=ago(days=9))[0] is Liveness.ENDED, status
-
-
-def test_a_paused_loop_needs_no_process() -> None:
     assert check(LoopStatus.PAUSED, pid=42, newest=ago(days=9))[0] is Liveness.IDLE
-
-
-def test_a_waiting_loop_is_judged_by_silence() -> None:
     assert check(LoopStatus.WAITING, pid=42, newest=ago(minutes=1))[0] is Liveness.FRESH
-
-
-def test_an_unknown_status_gives_unknown_liveness() -> None:
     assert check(LoopStatus.UNKNOWN, pid=42, newest=NOW)[0] is Liveness.UNKNOWN
 
 
@@ -114,15 +89,6 @@ def test_a_zombie_does_not_run(child: subprocess.Popen[bytes]) -> None:
     assert ProcFiles().started_at(child.pid) is None
 
 
-@pytest.mark.parametrize(
-    "stat", [b"", b"7 (sh", b"7 (sh) S 1 2", b"7 (a) b) c) Z" + b" 1" * 30, b"7 (x) S" + b" x" * 30]
-)
-def test_invalid_stat_files_are_not_processes(tmp_path: Path, stat: bytes) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "stat").write_bytes(stat)
-    assert ProcFiles(tmp_path).started_at(7) is None
-
-
 @needs_proc
 def test_a_script_is_found_by_its_name_and_working_folder(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
@@ -141,31 +107,27 @@ def test_a_script_is_found_by_its_name_and_working_folder(tmp_path: Path) -> Non
     assert ProcFiles().find("ralph.sh", tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        (b"/bin/bash\0-x\0./ralph.sh\0-x\0", True),
-        (b"./ralph.sh\0", True),
-        (b"vim\0ralph.sh\0", False),
-        (b"bash\0other.sh\0ralph.sh\0", False),
-        (b"", False),
-        (b"-bash\0", False),
-        (b"\xff\xfe\0" * 9999, False),
-    ],
-)
-def test_only_a_program_or_the_script_of_an_interpreter_counts(tmp_path: Path, command: bytes, expected: bool) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "cmdline").write_bytes(command)
-    (tmp_path / "7" / "cwd").symlink_to(tmp_path)
-    assert (ProcFiles(tmp_path).find("ralph.sh", tmp_path) == 7) is expected
-
-
-def test_processes_without_readable_files_are_not_found(tmp_path: Path) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "8").mkdir()
-    (tmp_path / "8" / "cmdline").write_bytes(b"ralph.sh")
+def test_only_a_program_or_the_script_of_an_interpreter_counts(tmp_path: Path) -> None:
+    for name in ("7", "8"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "8" / "cmdline").write_bytes(b"ralph.sh")  # without a working folder
     assert ProcFiles(tmp_path).find("ralph.sh", tmp_path) is None
     assert ProcFiles(tmp_path / "missing").find("ralph.sh", tmp_path) is None
+    (tmp_path / "7" / "cwd").symlink_to(tmp_path)
+    for command, expected in (
+        (b"/bin/bash\0-x\0./ralph.sh\0-x\0", 7),
+        (b"./ralph.sh\0", 7),
+        (b"vim\0ralph.sh\0", None),
+        (b"bash\0other.sh\0ralph.sh\0", None),
+        (b"", None),
+        (b"-bash\0", None),
+        (b"\xff\xfe\0" * 9999, None),
+    ):
+        (tmp_path / "7" / "cmdline").write_bytes(command)
+        assert ProcFiles(tmp_path).find("ralph.sh", tmp_path) == expected, command
+    for stat in (b"", b"7 (sh", b"7 (sh) S 1 2", b"7 (a) b) c) Z" + b" 1" * 30, b"7 (x) S" + b" x" * 30):
+        (tmp_path / "7" / "stat").write_bytes(stat)
+        assert ProcFiles(tmp_path).started_at(7) is None, stat
 
 
 def test_signals_only_show_that_a_process_runs(child: subprocess.Popen[bytes]) -> None:

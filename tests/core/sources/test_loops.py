@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.base.paths import ProjectPaths
 from core.records.debug_sessions import Failure, Fix, Results
 from core.records.findings import Finding
-from core.records.loops import Iteration, Loop, LoopStatus, Outcome
+from core.records.loops import Iteration, Loop, LoopDetails, LoopStatus, Outcome
 from core.sources.loop_join import LoopFact, directory_fact
 from core.sources.loops import MAX_NOTE, read_crash_log, read_loop_details, read_loops
 from tests.core.sources.test_sweep import STATE
@@ -41,9 +41,9 @@ def at(hour: int, minute: int = 0) -> datetime:
             "completion": "c",
             "currentIteration": 2,
             "maxIterations": 9,
+            "status": "success",
             "startTime": "2026-04-30T10:00:00Z",
             "endTime": "2026-04-30T11:00:00.000Z",
-            "status": "success",
             "lastResult": "r",
         },
         {
@@ -60,11 +60,11 @@ def at(hour: int, minute: int = 0) -> datetime:
             "task_description": "t",
             "completion_criteria": "c",
             "iteration": 2,
-            "configuration": {"max_iterations": 9},
+            "status": "SUCCESS",
             "started_at": "2026-04-30T10:00:00",
             "completed_at": "2026-04-30T11:00:00Z",
-            "status": "SUCCESS",
             "last_result": "r",
+            "configuration": {"max_iterations": 9},
         },
     ],
 )
@@ -127,12 +127,14 @@ def test_a_wrong_field_is_a_finding_and_others_load() -> None:
     assert [use.pattern_id for use in fact.injected] == ["pat-error-x-001"]
 
 
-@pytest.mark.parametrize("value", [None, [], "running", 7, True])
-def test_a_document_that_is_not_an_object_is_a_finding(value: Any) -> None:
-    records = read_loops(STATE, value, MTIME)
-    facts, (finding,) = records.facts, records.findings
-    assert facts == ()
-    assert (finding.code, finding.pointer) == ("wrong-type", "")
+def test_a_document_or_entry_of_another_form_is_a_finding() -> None:
+    values: list[Any] = [None, [], "running", 7, True]
+    for value in values:
+        records = read_loops(STATE, value, MTIME)
+        assert (records.facts, [(one.code, one.pointer) for one in records.findings]) == ((), [("wrong-type", "")])
+    records = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, MTIME)
+    assert [fact.loop_id for fact in records.facts] == [""]
+    assert [(one.code, one.pointer) for one in records.findings] == [("missing-id", "/active_loops/0")]
 
 
 def test_iterations_of_every_kind_of_loop_read_the_same_way() -> None:
@@ -211,72 +213,41 @@ def test_every_registry_layout_is_read(registry: Any) -> None:
         assert entry.pid == (7 if "external" in file else None)
 
 
-def test_an_entry_without_id_is_a_finding() -> None:
-    records = read_loops(".aiwg/ralph/registry.json", {"active_loops": [{"task": "t"}]}, MTIME)
-    facts, (finding,) = records.facts, records.findings
-    assert [fact.loop_id for fact in facts] == [""]
-    assert (finding.code, finding.pointer) == ("missing-id", "/active_loops/0")
-
-
-def test_the_end_time_of_analytics_is_not_the_end() -> None:
-    value = {
-        "loop_id": "x",
-        "end_time": "2026-04-30T09:00:00Z",
-        "iterations": [{"quality_score": 60, "timestamp": "2026-04-30T10:00:00Z"}, {"quality_score": 250}],
-        "total_time_ms": 186000,
-    }
-    fact, _ = only(".aiwg/ralph/analytics/x.json", value)
-    assert (fact.ended_at, fact.last_activity_at) == (None, at(10))
-    assert (fact.quality, fact.duration_ms) == ((0.6,), 186_000)
-
-
-def test_a_heartbeat_has_milliseconds() -> None:
+def test_directories_heartbeats_crash_logs_and_analytics_are_facts() -> None:
+    folder = directory_fact(".aiwg/ralph/loops/x/", MTIME)
+    assert folder is not None
+    assert (folder.loop_id, folder.directory, folder.file) == ("x", ".aiwg/ralph/loops/x", ".aiwg/ralph/loops/x/")
+    for other in (".aiwg/ralph/loops", ".aiwg/ralph/loops/x/iterations", ".aiwg/ralph/memory/tasks"):
+        assert directory_fact(other) is None
     fact, _ = only(".aiwg/ralph/heartbeats/x.json", {"timestamp": 1777543200000, "iteration": 2})
     assert (fact.loop_id, fact.last_activity_at, fact.iteration) == ("x", at(10), 2)
-
-
-def test_crash_log_entries_are_counted_and_the_newest_found() -> None:
     data = b"[2026-04-30T10:00:00Z] boom\nError: \xff[2026]\n\n[2026-04-30T09:00:00Z] old\n[no time] x\n"
     fact = read_crash_log(".aiwg/ralph/loops/x/crash.log", data, MTIME)
     assert (fact.loop_id, fact.crashes, fact.crashed_at) == ("x", 2, at(10))
+    iterations = [{"quality_score": 60, "timestamp": "2026-04-30T10:00:00Z"}, {"quality_score": 250}]
+    value = {"loop_id": "x", "end_time": "2026-04-30T09:00:00Z", "iterations": iterations, "total_time_ms": 186000}
+    fact, _ = only(".aiwg/ralph/analytics/x.json", value)
+    assert (fact.ended_at, fact.last_activity_at) == (None, at(10)), "the end time of analytics is not the end"
+    assert (fact.quality, fact.duration_ms) == ((0.6,), 186_000)
 
 
-def test_only_loop_directories_are_directory_facts() -> None:
-    fact = directory_fact(".aiwg/ralph/loops/x/", MTIME)
-    assert fact is not None
-    assert (fact.loop_id, fact.directory, fact.file) == ("x", ".aiwg/ralph/loops/x", ".aiwg/ralph/loops/x/")
-    assert directory_fact(".aiwg/ralph/loops") is None
-    assert directory_fact(".aiwg/ralph/loops/x/iterations") is None
-    assert directory_fact(".aiwg/ralph/memory/tasks") is None
-
-
-@pytest.mark.parametrize(
-    ("estimate", "text"),
-    [
-        (
-            {"baseline_iterations": 6, "actual_iterations": 4, "improvement": "33.3%"},
-            "6 iterations estimated without patterns, 4 with: 33 % fewer",
-        ),
-        (
-            {"baseline_iterations": 4, "actual_iterations": 5},
-            "4 iterations estimated without patterns, 5 with: 25 % more",
-        ),
+def test_an_estimated_improvement_is_read() -> None:
+    rows: list[tuple[dict[str, object], str | None]] = [
+        ({"baseline_iterations": 6, "actual_iterations": 4, "improvement": "33.3%"}, "6 | 4 with: 33 % fewer"),
+        ({"baseline_iterations": 4, "actual_iterations": 5}, "4 | 5 with: 25 % more"),
         ({"improvement": 33.3}, "33 % fewer"),
         ({}, None),
-    ],
-)
-def test_an_estimated_improvement_is_read(estimate: dict[str, object], text: str | None) -> None:
-    fact, _ = only(STATE, {"cross_loop_learning": {"improvement_estimate": estimate}})
-    assert (fact.improvement.text if fact.improvement else None) == text
+    ]
+    for estimate, text in rows:
+        fact, _ = only(STATE, {"cross_loop_learning": {"improvement_estimate": estimate}})
+        expected = text and text.replace("|", "iterations estimated without patterns,")
+        assert (fact.improvement.text if fact.improvement else None) == expected
 
 
-def test_a_state_inside_loop_state_is_read() -> None:
+def test_a_state_inside_loop_state_and_iterations_under_their_own_keys_are_read() -> None:
     fact, findings = only(STATE, {"loop_state": {"status": "completed", "task": "Fix it", "current_iteration": "x"}})
     assert (fact.status, fact.task) == (LoopStatus.COMPLETED, "Fix it")
     assert [one.pointer for one in findings] == ["/loop_state/current_iteration"]
-
-
-def test_iterations_under_their_own_keys_are_read_in_order() -> None:
     fix = {"fix_applied": {"description": "Added null check"}, "test_results": {"passed": 12, "failed": 0}}
     error = {"error": {"type": "TypeError", "message": "m"}}
     fact, findings = only(STATE, {"loop_state": {"status": "done"}, "iteration_10": fix, "iteration_2": error})
@@ -285,17 +256,11 @@ def test_iterations_under_their_own_keys_are_read_in_order() -> None:
     assert fact.iterations[0].failures[0].error_type == "TypeError"
 
 
-@pytest.mark.parametrize(
-    "iteration",
-    [
-        {"test_results": {"failed": 1, "failures": [{"error_type": "TypeError", "error_message": "x is null"}]}},
-        {"error_type": "TypeError", "error_message": "x is null"},
-    ],
-)
-def test_errors_of_test_results_and_plain_messages_are_failures(iteration: dict[str, Any]) -> None:
-    fact, _ = only(STATE, {"iterations": [iteration]})
-    [failure] = fact.iterations[0].failures
-    assert (failure.error_type, failure.message) == ("TypeError", "x is null")
+def test_errors_of_test_results_and_plain_messages_are_failures() -> None:
+    plain = {"error_type": "TypeError", "error_message": "x is null"}
+    fact, _ = only(STATE, {"iterations": [plain, {"test_results": {"failed": 1, "failures": [plain]}}]})
+    for iteration in fact.iterations:
+        assert [(one.error_type, one.message) for one in iteration.failures] == [("TypeError", "x is null")]
 
 
 HOME = ".aiwg/ralph/loops/a"
@@ -319,15 +284,11 @@ def loop(**known: Any) -> Loop:
     return Loop(**{"id": "a", "directory": HOME, "sources": ("loops",), "files": (OWN_STATE,), **known})
 
 
-def test_a_loop_without_files_has_no_details(paths: ProjectPaths) -> None:
-    story = read_loop_details(paths, loop())
-    assert (story.loop_id, story.iterations, story.notes, story.facts, story.checkpoints) == (
-        "a",
-        (),
-        (),
-        (),
-        (),
-    )
+def test_duplicate_numbers_of_the_state_stay(paths: ProjectPaths) -> None:
+    assert read_loop_details(paths, loop()) == LoopDetails(loop_id="a"), "a loop without files"
+    known = (Iteration(number=1, action="ran"), Iteration(number=1, action="threw"), Iteration(action="?"))
+    story = read_loop_details(paths, loop(iterations=known))
+    assert [one.action for one in story.iterations] == ["ran", "threw", "?"]
 
 
 def test_iterations_merge_by_number_and_the_state_wins(paths: ProjectPaths) -> None:
@@ -343,12 +304,6 @@ def test_iterations_merge_by_number_and_the_state_wins(paths: ProjectPaths) -> N
     assert (first.quality, first.duration_ms) == (0.45, 7)
     assert (second.number, second.files) == (2, ("src.ts",))
     assert (tenth.number, tenth.action) == (10, "ten")
-
-
-def test_duplicate_numbers_of_the_state_stay(paths: ProjectPaths) -> None:
-    known = (Iteration(number=1, action="ran"), Iteration(number=1, action="threw"), Iteration(action="?"))
-    story = read_loop_details(paths, loop(iterations=known))
-    assert [one.action for one in story.iterations] == ["ran", "threw", "?"]
 
 
 def test_notes_have_titles_and_texts(paths: ProjectPaths) -> None:

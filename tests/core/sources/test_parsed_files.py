@@ -279,32 +279,17 @@ def test_a_schema_violation_is_one_finding() -> None:
         assert (one.file, one.pointer, one.severity) == (file, f"{base(kind)}{pointer}", Severity.WARNING), kind
 
 
-def test_a_missing_required_field_is_one_finding_at_its_object() -> None:
-    for kind, key in [(kind, key) for kind, keys in REQUIRED.items() for key in keys]:
+def test_a_missing_field_is_one_finding_at_its_object() -> None:
+    for kind, keys in REQUIRED.items():
         file, _, record = RECORDS[kind]
-        found = read(kind, {name: value for name, value in record.items() if name != key})
-        assert visible(kind, found), kind
-        assert found.findings == (Finding(file, base(kind), Severity.WARNING, "missing-field", f"{key} is missing"),), (
-            kind
-        )
-
-
-@pytest.mark.parametrize(
-    ("kind", "key"),
-    [
-        ("error pattern", "pattern_id"),
-        ("success pattern", "pattern_id"),
-        ("anti-pattern", "pattern_id"),
-        ("template", "template_id"),
-        ("debug session", "session_id"),
-    ],
-)
-def test_a_record_without_an_id_is_shown_with_one_finding(kind: str, key: str) -> None:
-    file, _, record = RECORDS[kind]
-    found = read(kind, {name: value for name, value in record.items() if name != key})
-    assert visible(kind, found)
-    ((one),) = found.findings
-    assert (one.file, one.pointer, one.severity) == (file, base(kind), Severity.ERROR)
+        id_key = next(key for key in record if key.endswith("_id"))
+        for key in (id_key, *keys):
+            found = read(kind, {name: value for name, value in record.items() if name != key})
+            assert visible(kind, found), kind
+            (one,) = found.findings
+            assert (one.file, one.pointer) == (file, base(kind))
+            assert one.severity is (Severity.ERROR if key == id_key else Severity.WARNING)
+            assert key == id_key or (one.code, one.message) == ("missing-field", f"{key} is missing")
 
 
 def test_the_same_violation_in_many_records_is_one_finding_with_a_count() -> None:
@@ -328,21 +313,11 @@ def make_finding(file: str, pointer: str = "/0/name") -> Finding:
     return Finding(file, pointer, Severity.WARNING, "wrong-type", "'a' is not a number")
 
 
-def test_similar_findings_of_files_with_one_name_are_condensed() -> None:
+def test_many_similar_findings_are_condensed() -> None:
     (found,) = condense_files(map(make_finding, FILES))
-    assert found.count == len(FILES)
-    assert found.file == FILES[0]
-
-
-def test_few_similar_findings_are_listed_separately() -> None:
+    assert (found.count, found.file) == (len(FILES), FILES[0])
     assert len(condense_files(map(make_finding, FILES[:MAX_UNGROUPED]))) == MAX_UNGROUPED
-
-
-def test_findings_on_whole_files_are_listed_separately() -> None:
-    assert len(condense_files(make_finding(file, "") for file in FILES)) == len(FILES) > MAX_UNGROUPED
-
-
-def test_the_number_of_findings_of_a_file_is_limited() -> None:
+    assert len(condense_files(make_finding(file, "") for file in FILES)) == len(FILES) > MAX_UNGROUPED, "whole files"
     *listed, more = condense(make_finding(FILES[0], f"/{'x' * n}") for n in range(MAX_FINDINGS + 3))
     assert len(listed) == MAX_FINDINGS
     assert (more.file, more.code, more.message.split()[0]) == (FILES[0], "more-findings", "3")
@@ -381,23 +356,17 @@ class TestKeyStyle:
             "/patternRegistry/errorPatterns/0/successRate",
         }
 
-    def test_keys_that_are_data_are_not_renamed(self) -> None:
+    def test_only_known_keys_are_respelled_and_the_snake_case_spelling_wins(self) -> None:
         record = {"template_id": "tmpl-x-001", "placeholders": {"error_type": "a", "taskCategory": "b"}}
-        assert camel_keys(record)["placeholders"] == record["placeholders"]
+        assert camel_keys(record)["placeholders"] == record["placeholders"], "these keys are data"
         assert snake_keys(camel_keys(record)) == record
-
-    def test_the_snake_case_spelling_of_a_key_wins(self) -> None:
         assert snake_keys({"usage_count": 1, "usageCount": 2}) == {"usage_count": 1, "usageCount": 2}
-
-    def test_both_spellings_survive_writing_in_camel_case(self) -> None:
         both = {"fix_approach": {"description": "counts"}, "fixApproach": {"description": "does not"}}
-        assert snake_keys(camel_keys(both))["fix_approach"] == both["fix_approach"]
-        assert snake_keys(camel_keys(dict(reversed(both.items()))))["fix_approach"] == both["fix_approach"]
-
-    def test_pointers_change_only_where_the_file_differs(self) -> None:
-        record = {"errorSignature": {"error_pattern": "x"}, "tags": ["a"]}
-        assert respell("/0/error_signature/error_pattern", record, "/0") == "/0/errorSignature/error_pattern"
-        assert respell("/0/tags/0", record, "/0") == "/0/tags/0"
+        for order in (both, dict(reversed(both.items()))):
+            assert snake_keys(camel_keys(order))["fix_approach"] == both["fix_approach"]
+        mixed = {"errorSignature": {"error_pattern": "x"}, "tags": ["a"]}
+        assert respell("/0/error_signature/error_pattern", mixed, "/0") == "/0/errorSignature/error_pattern"
+        assert respell("/0/tags/0", mixed, "/0") == "/0/tags/0"
 
     @pytest.mark.parametrize("lines", [False, True])
     def test_writes_keep_the_style_and_all_other_bytes(self, lines: bool) -> None:
@@ -467,33 +436,22 @@ class TestShapes:
         assert [one.id for one in read_file(data).patterns] == [ERROR["pattern_id"], NEW["pattern_id"]]
         assert [one.id for one in records(RecordText(data))] == [ERROR["pattern_id"], NEW["pattern_id"]]
 
-    @pytest.mark.parametrize(
-        ("document", "pointer"),
-        [
-            ({}, ""),
-            ({"hello": 1}, ""),
-            ({"version": "1.0.0"}, ""),
+    def test_a_file_without_patterns_is_a_finding_with_its_place(self) -> None:
+        rows: list[tuple[Any, str]] = [
+            *((value, "") for value in ({}, {"hello": 1}, {"version": "1.0.0"}, 5, "text", None)),
             ({"pattern_registry": {"foo": [1, 2]}}, "/pattern_registry"),
             ({"pattern_registry": None}, "/pattern_registry"),
             ({"patterns": 7}, "/patterns"),
             ({"error_patterns": "none yet"}, "/error_patterns"),
-            (5, ""),
-            ("text", ""),
-            (None, ""),
-        ],
-    )
-    def test_a_file_without_patterns_is_a_finding_with_its_place(self, document: Any, pointer: str) -> None:
-        found = read_file(text(document))
-        assert found.patterns == ()
-        assert [(one.file, one.pointer, one.code) for one in found.findings] == [(FILE, pointer, "no-patterns")]
-
-    @pytest.mark.parametrize("document", [[], {"patterns": []}, {"pattern_registry": {}}, {"error_patterns": []}])
-    def test_an_empty_registry_has_no_finding(self, document: Any) -> None:
-        assert read_file(text(document)).findings == ()
-
-    def test_a_registry_without_a_version_is_a_finding(self) -> None:
-        found = read_file(text({"pattern_registry": {"error_patterns": [ERROR]}})).findings
-        assert [(one.pointer, one.severity, one.code) for one in found] == [("", Severity.INFO, "missing-field")]
+        ]
+        for document, pointer in rows:
+            found = read_file(text(document))
+            assert found.patterns == ()
+            assert [(one.file, one.pointer, one.code) for one in found.findings] == [(FILE, pointer, "no-patterns")]
+        empty: tuple[Any, ...] = ([], {"patterns": []}, {"pattern_registry": {}}, {"error_patterns": []})
+        assert [read_file(text(document)).findings for document in empty] == [()] * 4
+        unversioned = read_file(text({"pattern_registry": {"error_patterns": [ERROR]}})).findings
+        assert [(one.pointer, one.severity, one.code) for one in unversioned] == [("", Severity.INFO, "missing-field")]
 
 
 class TestEncodings:
@@ -522,15 +480,12 @@ class TestEncodings:
         assert [one.tags for one in read_file(after).patterns] == [("größe", "naïve", "café"), ("naïve", "日本")]
         assert read_file(after).patterns[0].recorded_counts.uses == 9
 
-    def test_a_byte_order_mark_alone_is_not_reported(self) -> None:
-        assert read_file(b"\xef\xbb\xbf" + text([UMLAUT])).findings == ()
-
-    @pytest.mark.parametrize("wrong", [b"\xff", b"\xc3", b"gr\xc3\xb6\xdfe"])
-    def test_damaged_utf_8_is_not_another_encoding(self, wrong: bytes) -> None:
-        data = text([{**ERROR, "tags": ["MARK"]}]).replace(b"MARK", wrong)
-        found = read_file(data)
-        assert "\N{REPLACEMENT CHARACTER}" in found.patterns[0].tags[0]
-        assert [one.code for one in found.findings] == ["bad-encoding"]
+    def test_damaged_utf_8_is_not_another_encoding(self) -> None:
+        assert read_file(b"\xef\xbb\xbf" + text([UMLAUT])).findings == (), "a byte order mark alone is not reported"
+        for wrong in (b"\xff", b"\xc3", b"gr\xc3\xb6\xdfe"):
+            found = read_file(text([{**ERROR, "tags": ["MARK"]}]).replace(b"MARK", wrong))
+            assert "\N{REPLACEMENT CHARACTER}" in found.patterns[0].tags[0]
+            assert [one.code for one in found.findings] == ["bad-encoding"]
 
 
 def test_other_records_in_camel_case_are_read(tmp_path: Path) -> None:

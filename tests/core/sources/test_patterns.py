@@ -64,11 +64,9 @@ class TestShapes:
         assert found.patterns[0].pointer == pointer
         assert found.findings == ()
 
-    def test_a_single_pattern_is_read(self) -> None:
+    def test_a_single_pattern_and_one_named_by_its_key_are_read(self) -> None:
         (pattern,) = read(ERROR).patterns
         assert (pattern.id, pattern.pointer) == ("pat-error-null-check-001", "")
-
-    def test_a_key_is_the_id_of_a_record_without_one(self) -> None:
         record = {"error_signature": {"error_pattern": "x"}}
         (pattern,) = read({"version": "1", "pat-error-by-key-001": record}).patterns
         assert pattern.id == "pat-error-by-key-001"
@@ -119,33 +117,19 @@ class TestShapes:
 
 
 class TestRecords:
-    @pytest.mark.parametrize(
-        ("rate", "expected"),
-        [
-            (0.75, 0.75),
-            (75, 0.75),
-            ("75%", 0.75),
-            ("3/4", 0.75),
-            (1, 1.0),
-            (0, 0.0),
-            (100, 1.0),
-            ("0.5", 0.5),
-        ],
-    )
-    def test_spellings_of_a_rate_are_read(self, rate: Any, expected: float) -> None:
-        assert one(success_rate=rate).recorded_counts.rate == expected
-
-    @pytest.mark.parametrize("rate", [-0.5, 101, 1.4, 9.5, "5/4", "1/0", "many", [], True])
-    def test_an_invalid_rate_is_a_finding(self, rate: Any) -> None:
-        found = read([{**ERROR, "success_rate": rate}])
-        assert found.patterns[0].recorded_counts.rate is None
-        assert codes(found) == [("wrong-type", "/0/success_rate")]
-
-    @pytest.mark.parametrize("count", [-1, 1.5, 10**30, 10**12, "many", {}])
-    def test_an_invalid_count_is_a_finding(self, count: Any) -> None:
-        found = read([{**ERROR, "usage_count": count}])
-        assert found.patterns[0].recorded_counts.uses is None
-        assert [place for _, place in codes(found)] == ["/0/usage_count"]
+    def test_rates_and_counts_are_read_in_each_spelling_and_invalid_ones_are_findings(self) -> None:
+        rates: dict[Any, float] = {0.75: 0.75, 75: 0.75, "75%": 0.75, "3/4": 0.75, 1: 1.0, 0: 0.0, 100: 1.0, "0.5": 0.5}
+        assert {rate: one(success_rate=rate).recorded_counts.rate for rate in rates} == rates
+        invalid: dict[str, tuple[Any, ...]] = {
+            "success_rate": (-0.5, 101, 1.4, 9.5, "5/4", "1/0", "many", [], True),
+            "usage_count": (-1, 1.5, 10**30, 10**12, "many", {}),
+        }
+        for field, values in invalid.items():
+            for value in values:
+                found = read([{**ERROR, field: value}])
+                counts = found.patterns[0].recorded_counts
+                assert (counts.rate if field == "success_rate" else counts.uses) is None, value
+                assert [place for _, place in codes(found)] == [f"/0/{field}"], value
 
     def test_nan_affects_only_its_number(self) -> None:
         data = json.dumps([{**ERROR, "success_rate": float("nan"), "usage_count": 3}, ANTI]).encode()
@@ -339,68 +323,33 @@ def test_every_layout_is_read_and_preserved(shape: str, indent: int | None) -> N
     assert json.loads(document.encode()) == document.value == after
 
 
-def test_a_single_pattern_becomes_the_first_of_two() -> None:
-    document = JsonText(json.dumps(A).encode() + b"\n")
-    insert(document, "error", NEW)
-    assert json.loads(document.encode()) == document.value == [A, NEW]
-
-
-def test_json_lines_get_one_more_line() -> None:
-    document = JsonText(b'{"pattern_id":"a"}\n{"template_id":"b"}\n')
-    assert [record.id for record in records(document)] == ["a", "b"]
-    insert(document, "error", NEW)
-    assert document.encode().endswith(b'{"template_id":"b"}\n{"pattern_id":"pat-error-new-001"}\n')
-
-
-def test_a_new_file_has_the_documented_layout() -> None:
-    document = empty_file("template")
-    insert(document, "template", {"template_id": "tmpl-a-001"})
-    assert json.loads(document.encode()) == {
-        "version": "1.0.0",
-        "pattern_registry": {"code_templates": [{"template_id": "tmpl-a-001"}]},
-    }
-
-
-def test_an_empty_object_gets_a_registry() -> None:
-    document = JsonText(b'{"version": "1.0.0"}')
-    insert(document, "anti", NEW)
-    assert document.value == {"version": "1.0.0", "pattern_registry": {"anti_patterns": [NEW]}}
-
-
-@pytest.mark.parametrize("content", ["7", '{"pattern_registry": 7}', '{"patterns": {"pattern_id": "a"}}'])
-def test_another_document_is_refused(content: str) -> None:
-    with pytest.raises(BadJson):
-        insert(JsonText(content.encode()), "error", NEW)
+def test_a_pattern_is_inserted_into_a_file_without_a_list() -> None:
+    single = JsonText(json.dumps(A).encode() + b"\n")
+    insert(single, "error", NEW)
+    assert json.loads(single.encode()) == single.value == [A, NEW]
+    lines = JsonText(b'{"pattern_id":"a"}\n{"template_id":"b"}\n')
+    assert [record.id for record in records(lines)] == ["a", "b"]
+    insert(lines, "error", NEW)
+    assert lines.encode().endswith(b'{"template_id":"b"}\n{"pattern_id":"pat-error-new-001"}\n')
+    for document in (empty_file("anti"), JsonText(b'{"version": "1.0.0"}')):
+        insert(document, "anti", NEW)
+        assert json.loads(document.encode()) == {"version": "1.0.0", "pattern_registry": {"anti_patterns": [NEW]}}
+    for content in ("7", '{"pattern_registry": 7}', '{"patterns": {"pattern_id": "a"}}'):
+        with pytest.raises(BadJson):
+            insert(JsonText(content.encode()), "error", NEW)
 
 
 def merge(base: list[Any], theirs: list[Any], present: list[Any]) -> Any:
     return json.loads(merge_records(*(json.dumps(version).encode() for version in (base, theirs, present))))
 
 
-def test_merging_applies_additions_changes_and_removals() -> None:
-    changed = {**A, "usage_count": 2, "last_used": "today"}
-    assert merge([A, B], [changed, NEW], [A, B, {"pattern_id": "ours"}]) == [
-        changed,
-        {"pattern_id": "ours"},
-        NEW,
-    ]
-
-
-def test_merging_keeps_records_that_both_changed() -> None:
+def test_merging_applies_additions_changes_and_removals_and_keeps_what_both_changed() -> None:
+    changed, own = {**A, "usage_count": 2, "last_used": "today"}, {"pattern_id": "ours"}
+    assert merge([A, B], [changed, NEW], [A, B, own]) == [changed, own, NEW]
     ours = {**A, "usage_count": 5}
-    assert merge([A], [{**A, "usage_count": 2}], [ours]) == [ours]
-    assert merge([A], [], [ours]) == [ours]
-
-
-def test_merging_twice_changes_nothing_more() -> None:
+    assert merge([A], [{**A, "usage_count": 2}], [ours]) == merge([A], [], [ours]) == [ours]
     once = merge([A], [A, NEW], [A, B])
-    assert merge([A], [A, NEW], once) == once
-
-
-def test_merging_keeps_numbers_as_they_are_written() -> None:
+    assert merge([A], [A, NEW], once) == once, "a second merge changes nothing more"
     theirs = b'[{"pattern_id": "a", "n": 1e400, "m": 1.0}]'
-    assert merge_records(b"[]", theirs, b"[]") == theirs
-
-
-def test_merging_into_a_deleted_file_gives_the_other_version() -> None:
-    assert merge_records(b"[]", b"[1]", None) == b"[1]"
+    assert merge_records(b"[]", theirs, b"[]") == theirs, "numbers stay as they are written"
+    assert merge_records(b"[]", b"[1]", None) == b"[1]", "the file was deleted"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,14 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.base.paths import ProjectPaths
-from core.base.settings import Settings
-from core.files.file_reader import Line
-from core.index.refresh import Index
+from core.files.file_reader import Line, RawFile, Stamp
 from core.records.findings import Finding
 from core.records.loops import Outcome
 from core.records.reflections import MemoryTask, Reflection
 from core.sources.loops import read_loops
+from core.sources.parsed_file import ParsedFile, parse_file
 from core.sources.record_kinds import kind_of, loop_source
 from core.sources.reflections import (
     MEMORY_INDEX,
@@ -78,66 +75,28 @@ def at(minutes: float = 0) -> str:
 
 
 def test_shapes_are_recognized_by_path() -> None:
-    for file, shape in SHAPES.items():
+    others = ("reflections/index.yaml", "reflections/patterns/error.json", "registry.json", "heartbeats/a.json")
+    more = ("tasks/task-001/trajectory.json", "loops/a/crash.log")
+    for file, shape in {**SHAPES, **{f".aiwg/ralph/{name}": "" for name in (*others, *more)}}.items():
         kind = kind_of(file)
-        assert kind is not None and kind.shape == shape, file
+        assert (kind.shape if kind is not None else "") == shape, file
 
 
-def test_other_files_have_no_reflections() -> None:
-    for file in (
-        ".aiwg/ralph/reflections/index.yaml",
-        ".aiwg/ralph/reflections/patterns/error.json",
-        ".aiwg/ralph/registry.json",
-        ".aiwg/ralph/heartbeats/a.json",
-        ".aiwg/ralph/tasks/task-001/trajectory.json",
-        ".aiwg/ralph/loops/a/crash.log",
-    ):
-        kind = kind_of(file)
-        assert kind is None or not kind.shape, file
-
-
-def test_a_managed_reflection_has_kind_and_effectiveness() -> None:
-    content = {
-        "iteration": 2,
-        "content": "c",
-        "type": "strategy-change",
-        "effectiveness": "Helpful",
-        "timestamp": at(),
-    }
+def test_reflections_of_each_format_are_mapped() -> None:
+    content = {"iteration": 2, "content": "c", "type": "strategy-change", "effectiveness": "Helpful", "timestamp": at()}
     (one,) = read(MANAGED, content)
     assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 2, AT, False)
     assert (one.kind, one.effectiveness, one.learning) == ("strategy_change", "helpful", "c")
-
-
-def test_the_number_in_the_file_name_is_the_iteration() -> None:
     (one,) = read(".aiwg/ralph/reflections/a/010.json", {"reflection": "r"})
     assert (one.loop_id, one.iteration, one.at, one.at_approximate) == ("a", 10, MTIME, True)
-
-
-def test_a_hook_reflection_is_mapped() -> None:
-    value = {
-        "trial_number": "3",
-        "trajectory": ["did this", "did that"],
-        "outcome": "partial",
-        "reflection": "why",
-        "strategy_change": "so",
-    }
-    (one,) = read(".aiwg/ralph/reflections/loops/a/iteration-9.yaml", value)
+    trial = {"trial_number": "3", "trajectory": ["did this", "did that"], "outcome": "partial"}
+    hook = {**trial, "reflection": "why", "strategy_change": "so"}
+    (one,) = read(".aiwg/ralph/reflections/loops/a/iteration-9.yaml", hook)
     assert (one.iteration, one.outcome) == (3, Outcome.PARTIAL)
     assert (one.observation, one.analysis, one.learning) == ("did this; did that", "why", "so")
-
-
-def test_a_reflexion_document_is_mapped() -> None:
-    value = {
-        "evaluator_output": {"passed": True},
-        "self_reflection": {
-            "reflection_text": "o",
-            "causal_reasoning": "why",
-            "lessons_learned": ["one", "two"],
-            "actionable_insights": ["do"],
-        },
-    }
-    (one,) = read(".aiwg/ralph/reflections/a/001.json", value)
+    texts = {"reflection_text": "o", "causal_reasoning": "why", "lessons_learned": ["one", "two"]}
+    reflexion = {"evaluator_output": {"passed": True}, "self_reflection": {**texts, "actionable_insights": ["do"]}}
+    (one,) = read(".aiwg/ralph/reflections/a/001.json", reflexion)
     assert (one.shape, one.outcome) == ("reflexion", Outcome.SUCCESS)
     assert (one.observation, one.analysis, one.learning, one.actions) == ("o", "why", "one; two", ("do",))
 
@@ -372,49 +331,38 @@ YAML = b"""
 """
 
 
-def load_memory(folder: Path, name: str, data: bytes) -> list[Reflection]:
-    file = folder / ".aiwg/ralph/memory/reflections" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(data)
-    index = Index(ProjectPaths(folder), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
-    snapshot = index.load()
-    assert snapshot.findings == ()
-    return sorted(snapshot.reflections.values(), key=lambda one: one.learning)
-
-
-@pytest.mark.parametrize("folder", ["", "ralph-a/", "2026/ralph-a/"])
-def test_json_lines_in_any_folder(tmp_path: Path, folder: str) -> None:
-    data = b"".join(json.dumps(one).encode() + b"\n" for one in (EPISODIC, MANAGED_RECORD))
-    managed, episodic = load_memory(tmp_path, f"{folder}learned-7.jsonl", data)
-    assert (managed.learning, managed.iteration, managed.pointer) == ("Mock the clock", 4, "line 2")
-    assert (episodic.learning, episodic.attempt, episodic.trigger) == ("Update the interface first", 2, "failure")
-    assert managed.loop_id == folder.rstrip("/").rpartition("/")[2]
-
-
-@pytest.mark.parametrize("name", ["learned.yaml", "learned.yml", "deep/er/learned.yaml"])
-def test_yaml_is_read(tmp_path: Path, name: str) -> None:
-    pinned, fixed = load_memory(tmp_path, name, YAML)
-    assert (pinned.learning, pinned.iteration) == ("Pin the seed", 3)
-    assert fixed.at_approximate
-
-
-def test_a_list_an_object_with_reflections_and_a_single_one(tmp_path: Path) -> None:
-    assert len(load_memory(tmp_path / "a", "x.json", json.dumps([EPISODIC, MANAGED_RECORD]).encode())) == 2
-    assert (
-        len(load_memory(tmp_path / "b", "x.json", json.dumps({"reflections": [EPISODIC, "Ask first"]}).encode())) == 2
-    )
-    (one,) = load_memory(tmp_path / "c", "sub/reflection-5.json", json.dumps({"content": "Ask first"}).encode())
+def test_reflections_of_the_memory_are_read_from_each_kind_of_file_in_any_folder() -> None:
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in (EPISODIC, MANAGED_RECORD))
+    files = {
+        **{f"{folder}learned-7.jsonl": lines for folder in ("", "ralph-a/", "2026/ralph-b/")},
+        "learned.yaml": YAML,
+        "deep/er/learned.yml": YAML,
+        "wrong.json": json.dumps([7, MANAGED_RECORD]).encode(),
+        "list.json": json.dumps([EPISODIC, MANAGED_RECORD]).encode(),
+        "object.json": json.dumps({"reflections": [EPISODIC, "Ask first"]}).encode(),
+        "sub/reflection-5.json": json.dumps({"content": "Ask first"}).encode(),
+    }
+    memory = ".aiwg/ralph/memory/reflections"
+    found: dict[str, list[Reflection]] = {}
+    for name, data in files.items():
+        kind = kind_of(f"{memory}/{name}")
+        assert kind is not None
+        parsed = parse_file(f"{memory}/{name}", kind, RawFile(data, Stamp(1, len(data), 1, 1)))
+        assert isinstance(parsed, ParsedFile)
+        found[name] = sorted(parsed.reflections, key=lambda one: one.learning)
+        wrong = [("wrong-type", "/0")] if name == "wrong.json" else []
+        assert [(one.code, one.pointer) for one in parsed.findings] == wrong
+    for folder in ("", "ralph-a/", "2026/ralph-b/"):
+        managed, episodic = found[f"{folder}learned-7.jsonl"]
+        assert (managed.learning, managed.iteration, managed.pointer) == ("Mock the clock", 4, "line 2")
+        assert (episodic.learning, episodic.attempt, episodic.trigger) == ("Update the interface first", 2, "failure")
+        assert managed.loop_id == folder.rstrip("/").rpartition("/")[2]
+    for name in ("learned.yaml", "deep/er/learned.yml"):
+        pinned, fixed = found[name]
+        assert (pinned.learning, pinned.iteration, fixed.at_approximate) == ("Pin the seed", 3, True)
+    assert [len(found[name]) for name in ("list.json", "object.json", "wrong.json")] == [2, 2, 1]
+    (one,) = found["sub/reflection-5.json"]
     assert (one.learning, one.iteration, one.loop_id) == ("Ask first", 5, "sub")
-
-
-def test_an_invalid_reflection_is_a_finding(tmp_path: Path) -> None:
-    file = tmp_path / ".aiwg/ralph/memory/reflections/x.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps([7, MANAGED_RECORD]))
-    index = Index(ProjectPaths(tmp_path), Settings(), clock=lambda: datetime.now(UTC), is_kept=False)
-    snapshot = index.load()
-    assert len(snapshot.reflections) == 1
-    assert [(one.code, one.pointer) for one in snapshot.findings] == [("wrong-type", "/0")]
 
 
 TASK_FILE = ".aiwg/ralph/memory/tasks/t1.json"

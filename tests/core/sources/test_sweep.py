@@ -90,13 +90,13 @@ def test_kinds_are_recognized_by_path() -> None:
         assert kind_of(name) is kind, name
 
 
-def test_an_empty_loop_folder_is_found(tmp_path: Path) -> None:
+def test_an_empty_loop_folder_is_found_and_a_fifo_is_not(tmp_path: Path) -> None:
+    closed: dict[str, Problem] = {}
+    assert scan(ProjectPaths(tmp_path), closed) == {}
     (tmp_path / LOOP).mkdir(parents=True)
-    assert set(scan(ProjectPaths(tmp_path))) == {f"{LOOP}/"}
-
-
-def test_a_sweep_without_a_project_is_empty(tmp_path: Path) -> None:
-    assert scan(ProjectPaths(tmp_path)) == {}
+    os.mkfifo(tmp_path / LOOP / "state.json")
+    assert set(scan(ProjectPaths(tmp_path), closed)) == {f"{LOOP}/"}
+    assert closed == {}, "a missing folder is not unreadable"
 
 
 def test_a_stamp_changes_with_the_file(tmp_path: Path) -> None:
@@ -131,12 +131,6 @@ def test_linked_files_are_followed_only_inside(tmp_path: Path) -> None:
     assert name not in scan(paths)
 
 
-def test_a_fifo_is_not_found(tmp_path: Path) -> None:
-    (tmp_path / LOOP).mkdir(parents=True)
-    os.mkfifo(tmp_path / LOOP / "state.json")
-    assert f"{LOOP}/state.json" not in scan(ProjectPaths(tmp_path))
-
-
 def test_scanning_a_path_equals_the_sweep_there(tmp_path: Path) -> None:
     paths = make(tmp_path, f"{LOOP}/state.json", f"{LOOP}/reflections/reflection-1.json", ".aiwg/ralph/registry.json")
     everything = scan(paths)
@@ -149,11 +143,8 @@ def test_scanning_a_path_equals_the_sweep_there(tmp_path: Path) -> None:
 
 
 def test_folders_that_can_contain_records() -> None:
-    assert can_contain_records(".aiwg")
-    assert can_contain_records(LOOP)
-    assert not can_contain_records(f"{LOOP}/iterations")
-    assert not can_contain_records(f"{LOOP}/state.json.tmp")
-    assert not can_contain_records("src")
+    names = (".aiwg", LOOP, f"{LOOP}/iterations", f"{LOOP}/state.json.tmp", "src")
+    assert [can_contain_records(name) for name in names] == [True, True, False, False, False]
 
 
 @pytest.mark.parametrize("id", ["analysis", "results", "node_modules", "notes.md", "v1.json"])
@@ -189,12 +180,6 @@ def test_an_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     again: dict[str, Problem] = {}
     scan_path(paths, ".aiwg/ralph/archive", again)
     assert again == closed
-
-
-def test_a_missing_folder_is_not_unreadable(tmp_path: Path) -> None:
-    closed: dict[str, Problem] = {}
-    scan(make(tmp_path, ".aiwg/ralph/archive"), closed)
-    assert closed == {}
 
 
 OTHER = ".aiwg/ralph/loops/ralph-b-00000002"
@@ -280,35 +265,22 @@ def test_the_newest_states_are_found_without_links(tmp_path: Path) -> None:
     assert newest_states(paths, 4) == {}
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "ralph/debug-memory/reflections/a.json",
-        "ralph/debug-memory/agent/reflections/a.json",
-        "ralph-external/shared/debug-memory/reflections/a.json",
-        "ralph/reflections/debug-memory/a.yaml",
-        "ralph/memory/reflections/debug-memory/a.jsonl",
-    ],
-)
-def test_reflections_and_debug_sessions_may_share_a_folder(file: str) -> None:
-    kind = kind_of(f".aiwg/{file}")
-    assert kind is not None and set(kind.collections) == {"reflections", "debug_sessions"}
-    assert can_contain_sessions(f".aiwg/{file}")
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "ralph/loops/x/session-state.json",
-        "ralph/reflections/x/index.yaml",
-        "ralph/reflections/x/a.jsonl",
-        "ralph/memory/reflections/x/index.json",
-        "ralph/tasks/x/attempts/draft/attempt.json",
-    ],
-)
-def test_documents_without_records_are_still_checked(file: str) -> None:
-    kind = kind_of(f".aiwg/{file}")
-    assert kind is not None and kind.collections == ()
+def test_a_file_may_have_records_of_two_kinds_or_none() -> None:
+    for file in (
+        *("debug-memory/reflections/a.json", "debug-memory/agent/reflections/a.json"),
+        *("reflections/debug-memory/a.yaml", "memory/reflections/debug-memory/a.jsonl"),
+        "../ralph-external/shared/debug-memory/reflections/a.json",
+    ):
+        path = f".aiwg/ralph/{file}".replace("ralph/../", "")
+        kind = kind_of(path)
+        assert kind is not None and set(kind.collections) == {"reflections", "debug_sessions"}
+        assert can_contain_sessions(path)
+    for file in (
+        *("loops/x/session-state.json", "reflections/x/index.yaml", "reflections/x/a.jsonl"),
+        *("memory/reflections/x/index.json", "tasks/x/attempts/draft/attempt.json"),
+    ):
+        kind = kind_of(f".aiwg/ralph/{file}")
+        assert kind is not None and kind.collections == (), "the document is still checked"
 
 
 STATE = ".aiwg/ralph/loops/ralph-a-00000001/state.json"
@@ -349,13 +321,8 @@ OTHER_FILES = (
 
 
 def test_loop_files_are_recognized_by_path() -> None:
-    for file, source in FILES.items():
+    for file, source in {**FILES, **dict.fromkeys(OTHER_FILES, "")}.items():
         assert loop_source(file) == source, file
-
-
-def test_other_files_are_not_loop_files() -> None:
-    for file in OTHER_FILES:
-        assert loop_source(file) == "", file
 
 
 def test_a_file_has_at_most_one_loop_directory() -> None:
