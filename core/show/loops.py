@@ -256,7 +256,7 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
     activity = task_activity(task, attempts)
     return {
         "task": (*fold, task.description or task.id, (f"  {task.id}" if task.description else "", "quiet")),
-        "status": (_short(task_sign(task, last)),),
+        "status": (task_sign(task, last),),
         "result": (loop_result_sign(_TASK_RESULTS[task.status]),) if task.status in _TASK_RESULTS else (),
         "iteration": ((plural(len(attempts), "attempt") if attempts else "", ""),),
         "quality": (Sparkline(quality, 8),),
@@ -272,7 +272,7 @@ def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = ""
     text = attempt.plan or attempt.reason or title or "no plan"
     return {
         "task": (_INDENT, (f"attempt {attempt.number}  ", "name"), (text, "quiet" if ended else "")),
-        "status": (_short(attempt_sign(attempt, condition)),),
+        "status": (attempt_sign(attempt, condition),),
         "iteration": ((plural(attempt.actions, "action") if attempt.actions is not None else "", "quiet"),),
         "quality": (Sparkline(tuple(entry.quality for entry in attempt.quality), 8),),
         "elapsed": ((took(attempt), "quiet"),),
@@ -378,11 +378,6 @@ def second_line(record: Loop | Task | Attempt | DebugSession) -> Text:
 
 def _labelled(label: str, text: str) -> Text:
     return ((f"    {label}  {text}", "quiet"),) if text else ()
-
-
-def _short(sign: Sign) -> Sign:
-    """Shorten "left unfinished"."""
-    return Sign("unfinished", sign.style, sign.glyph) if sign.text == AttemptState.LEFT else sign
 
 
 def _passed_share(execution: Execution) -> float | None:

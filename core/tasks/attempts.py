@@ -28,6 +28,11 @@ class AttemptState(StrEnum):
     LEFT = "left unfinished"
     ENDED = "ended"
 
+    @property
+    def word(self) -> str:
+        """The state for display."""
+        return "unfinished" if self is AttemptState.LEFT else self.value
+
 
 NOT_STARTED: Final = "not started"  # a running task without any attempt
 

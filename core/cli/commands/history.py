@@ -96,7 +96,7 @@ def show(
     """Print the attempts at TASK, with their outcomes and what was learned.
 
     TASK is the ID of a task or a part of it, or an attempt such as task-001.2. Only the files of this task are read. An
-    open attempt counts as left unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
+    open attempt counts as unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
     task has ended.
 
     JSON has all attempts and their actions. Markdown has the last 500 actions of each attempt on one line each; with

@@ -101,7 +101,7 @@ def _print_improvement(found: SuccessMetrics, interval: str) -> None:
     open_or_unclear = (
         (found.running, "running"),
         (found.paused, "paused"),
-        (found.left, "left unfinished"),
+        (found.left, "unfinished"),
         (improvement.unclear, "neither success nor failure"),
     )
     left_out = ", ".join(f"{len(ids):,} {word}" for ids, word in open_or_unclear if ids)

@@ -47,8 +47,8 @@ COLUMNS = (
     Column("LAST OUTCOME", lambda row: row.last.label, colours=OUTCOME_COLOURS),
     Column(
         "OPEN",
-        lambda row: row.condition.state.value if row.condition else "",
-        colours={AttemptState.LEFT.value: "yellow"},
+        lambda row: row.condition.state.word if row.condition else "",
+        colours={AttemptState.LEFT.word: "yellow"},
     ),
     Column("UPDATED", lambda row: minute(row.task.updated_at), expendable=1),
     Column("DESCRIPTION", lambda row: row.task.description, free=True),
@@ -80,8 +80,8 @@ def list_tasks(
 ) -> None:
     """List the tasks: status, attempts, last outcome, and the state of an open attempt.
 
-    An open attempt counts as left unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if
-    its task has ended.
+    An open attempt counts as unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
+    task has ended.
 
     With --similar the past tasks are listed that are most like a TASK or a TEXT. TASK is the ID of a task or a part of
     it, or an attempt; any other TEXT describes a future task. Tasks are compared by semantic similarity if `ralphdeck

@@ -38,7 +38,7 @@ _LOOKS: Final = {
     "paused": ("paused", "warning"),
     "waiting": ("waiting", "quiet"),
     "not started": ("waiting", "quiet"),
-    "left unfinished": ("left", "warning"),
+    "unfinished": ("left", "warning"),
     "escalated": ("escalated", "warning strong"),
     "completed": ("done", "name"),
     "passed": ("done", "name"),
@@ -95,14 +95,14 @@ def outcome_sign(outcome: Outcome) -> Sign:
 def task_sign(task: Task, last: AttemptState | None) -> Sign:
     """Return the sign of a task; for a running task that of its `last` attempt."""
     if task.status is TaskStatus.RUNNING and last in (None, AttemptState.LEFT):
-        return _sign(last.value if last is not None else NOT_STARTED)
+        return _sign(last.word if last is not None else NOT_STARTED)
     return _sign(task.status.value)
 
 
 def attempt_sign(attempt: Attempt, condition: AttemptCondition) -> Sign:
     """Return the sign of an attempt's outcome, or of its state while it is open."""
     if condition.state is not AttemptState.ENDED:
-        return _sign(condition.state.value)
+        return _sign(condition.state.word)
     if attempt.outcome is Outcome.UNKNOWN:
         return Sign("no outcome", "quiet", "unknown")
     return outcome_sign(attempt.outcome)

@@ -152,10 +152,10 @@ def test_history_prints_the_last_of_many_attempts_and_marks_an_open_one(examples
     result = call("task", "show", "task-002")
     rows = result.out[result.out.index("ATTEMPT") :].splitlines()[1:51]
     assert rows[0].split()[:2] == ["11", "failure"]
-    assert rows[-1].split()[:5] == ["60", "left", "unfinished", "70", "%"] and rows[-1].endswith("  last")
+    assert rows[-1].split()[:4] == ["60", "unfinished", "70", "%"] and rows[-1].endswith("  last")
     assert "10 earlier attempts not shown" in result.out
     one = call("task", "show", "task-002.60").out
-    assert one.startswith("Task task-002, attempt 60\nAttempt 60   left unfinished   no ")
+    assert one.startswith("Task task-002, attempt 60\nAttempt 60   unfinished   no ")
     assert "Counts: 3 actions\n" in one
     assert len(call("task", "show", "task-002", "--json").document["attempts"]) == 60
 
