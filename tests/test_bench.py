@@ -112,7 +112,7 @@ def test_a_run_includes_what_the_program_leaves_in_the_background() -> None:
 
 @pytest.mark.slow
 def test_commands_and_hooks_of_the_sample_project_are_measured(tmp_path: Path) -> None:
-    run = run_of(tmp_path)
+    run = Run(tmp_path, tmp_path, Sizes(runs=1), ["sample"], slow=False)
     run.measure(["`task log`, sample", "claude: prompt"], None, 1)
     measured = {key: values[NOW] for key, values in run.values.items()}
     assert len(measured) == 2

@@ -83,7 +83,8 @@ def run_driver(root: Path, code: Path, tree: Tree, part: str) -> Outputs:
     home = root / "home"
     home.mkdir(exist_ok=True)
     project = str(root / "project")
-    spec = {"project": project, "root": str(root), "now": NOW.isoformat(), "tasks": tree.tasks, "part": part}
+    spec: dict[str, Any] = {"project": project, "root": str(root), "now": NOW.isoformat(), "part": part}
+    spec |= {"tasks": tree.tasks, "moments": tree.moments}
     file = root / "spec.json"
     file.write_text(json.dumps(spec))
     environment = {

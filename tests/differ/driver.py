@@ -3,7 +3,8 @@
 `python -P driver.py SPEC`, with the code of the revision on `PYTHONPATH`. It imports only the standard library and what
 each revision has, so that it also runs with older code. SPEC is a JSON file:
 
-    {"project": folder, "root": folder whose path is masked, "now": ISO-8601, "tasks": [text], "part": name}
+    {"project": folder, "root": folder whose path is masked, "now": ISO-8601, "tasks": [text], "part": name,
+     "moments": [days after now at which lists are printed]}
 
 The parts are "commands" and "hooks".
 
@@ -28,8 +29,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-MOMENTS: Final = (0, 1, 45)
-"""Days after `now` at which all lists are printed: states, snoozes and ages change with time alone."""
 LATER_TASKS: Final = 4
 """One context in this number is also printed at later moments."""
 LISTS: Final = (
@@ -118,6 +117,7 @@ class Session:
         self._root = spec["root"]
         self._now = datetime.fromisoformat(spec["now"])
         self._tasks: list[str] = spec["tasks"]
+        self._moments: list[int] = spec["moments"]
         self._run = run
         self._moment = 0
 
@@ -128,7 +128,7 @@ class Session:
 
     def print_all(self) -> None:
         """Run all commands that only read."""
-        for days in MOMENTS:
+        for days in self._moments:
             self.set_moment(days)
             for command in LISTS:
                 listed = self.print_one(command)

@@ -43,6 +43,8 @@ LOOPS: Final = 300
 PATTERNS: Final = 800
 EVENTS: Final = 2000
 FOLDERS: Final = ("STATE", "CONFIG", "CACHE", "DATA")
+MOMENTS: Final = (0, 1, 45)
+"""Days after `NOW` at which all lists are printed: states, snoozes and ages change with time alone."""
 TASKS: Final = (
     "Fix TypeScript type errors in user validation",
     "TypeError: Cannot read properties of null (reading 'name')",
@@ -103,12 +105,13 @@ loop record bd-1 --criterion type_safe --success --value 0.5
 
 
 class Tree(NamedTuple):
-    """A project that is generated, whether the user's environment trusts it, and the tasks that get a context."""
+    """A generated project: whether the user's environment trusts it, the tasks that get a context, and the moments."""
 
     name: str
     write: Callable[[Path], None]
     is_trusted: bool = True
     tasks: tuple[str, ...] = TASKS
+    moments: tuple[int, ...] = MOMENTS
 
 
 def write_sample(root: Path) -> None:

@@ -70,30 +70,18 @@ def test_an_escalation_of_a_running_loop_asks_and_one_of_an_ended_loop_does_not(
     assert need_of(ended, debug_sessions=sessions) is None
 
 
-def test_the_same_error_in_the_last_iterations_is_counted() -> None:
+def test_the_same_error_in_the_last_iterations_or_test_runs_is_counted() -> None:
     need = need_of(running(iterations=(Iteration(number=9), *failing(4, TIMEOUT))))
     assert (need.kind, need.count, need.text) == (NeedKind.SAME_ERROR, 4, TIMEOUT.summary)
     assert need_sign(need, NOW).text == "same error x4"
-
-
-@pytest.mark.parametrize(
-    "iterations",
-    [
-        failing(2, TIMEOUT),
-        (*failing(3, TIMEOUT), Iteration(outcome=Outcome.SUCCESS)),
+    at_work = need_of(running(iterations=(*failing(3, TIMEOUT), Iteration(number=4))))
+    assert at_work.count == 3, "the iteration at work does not end a repetition"
+    for others in (
+        failing(2, TIMEOUT),  # too few
+        (*failing(3, TIMEOUT), Iteration(outcome=Outcome.SUCCESS)),  # resolved since
         (*failing(2, TIMEOUT), *failing(1, Failure(message="another"))),
-    ],
-    ids=["too few", "resolved since", "another error"],
-)
-def test_other_iterations_do_not_repeat_an_error(iterations: tuple[Iteration, ...]) -> None:
-    assert need_of(running(iterations=iterations)) is None
-
-
-def test_the_iteration_at_work_does_not_end_a_repetition() -> None:
-    assert need_of(running(iterations=(*failing(3, TIMEOUT), Iteration(number=4)))).count == 3
-
-
-def test_the_same_failure_in_the_test_runs_of_an_open_debug_session_counts() -> None:
+    ):
+        assert need_of(running(iterations=others)) is None, others
     runs = tuple(Execution(attempt=n, failures=(TIMEOUT,)) for n in range(3))
     session = DebugSession(id="s", loop_id="a", executions=runs)
     assert need_of(running(), debug_sessions={"s": session}).kind is NeedKind.SAME_ERROR
@@ -103,58 +91,45 @@ def test_a_running_loop_without_activity_is_silent_for_a_limited_time() -> None:
     need = need_of(running(last_activity=NOW - 40 * MINUTE))
     assert need_sign(need, NOW).text == "silent 40 m"
     assert need_of(running(last_activity=NOW - timedelta(days=9))) is None
+    assert need_of(running(archived=True, last_activity=NOW - 40 * MINUTE)) is None
+    texts = [time_since(NOW - span, NOW) for span in (MINUTE, 100 * MINUTE, timedelta(days=3))]
+    assert texts == ["1 m", "1 h", "3 d"]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"progress": Progress(test_passed=False), "status": LoopStatus.COMPLETED, "runner": "claude"},
-        {"end_reason": CHECK_FAILED, "runner": "claude"},
-    ],
-    ids=["test run", "hook"],
-)
-def test_a_session_that_ended_with_failing_tests_needs_a_person_for_a_limited_time(fields: dict[str, Any]) -> None:
-    known = {"status": LoopStatus.FAILED, **fields}
-    need = need_of(Loop(id="a", ended_at=NOW - 120 * MINUTE, **known))
-    assert describe_need(need, NOW) == "ended with failing tests, 2 h ago"
-    assert need_of(Loop(id="a", ended_at=NOW - timedelta(days=4), **known)) is None
+def test_a_session_that_ended_with_failing_tests_needs_a_person_for_a_limited_time() -> None:
+    rows: list[dict[str, Any]] = [
+        {"progress": Progress(test_passed=False), "status": LoopStatus.COMPLETED},  # a test run
+        {"end_reason": CHECK_FAILED},  # a hook
+    ]
+    for fields in rows:
+        known = {"status": LoopStatus.FAILED, "runner": "claude", **fields}
+        need = need_of(Loop(id="a", ended_at=NOW - 120 * MINUTE, **known))
+        assert describe_need(need, NOW) == "ended with failing tests, 2 h ago"
+        assert need_of(Loop(id="a", ended_at=NOW - timedelta(days=4), **known)) is None
 
 
-@pytest.mark.parametrize(
-    ("later", "changes", "reason"),
-    [
+def test_failing_tests_need_no_action_once_another_session_has_solved_the_task() -> None:
+    known: dict[str, Any] = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED}
+    rows: list[tuple[Outcome, dict[str, Any], str]] = [
         (Outcome.SUCCESS, {}, "a later attempt at the task worked"),
         (Outcome.FAILURE, {}, ""),
         (Outcome.FAILURE, {"ended_at": NOW - timedelta(days=4)}, "it ended more than 3 days ago"),
         (Outcome.FAILURE, {"archived": True}, "it is archived"),
-    ],
-    ids=["worked", "failed again", "old", "archived"],
-)
-def test_failing_tests_need_no_action_once_another_session_has_solved_the_task(
-    later: Outcome, changes: dict[str, Any], reason: str
-) -> None:
-    attempts = [
-        Attempt(task_id="t", number=1, outcome=Outcome.FAILURE, loop_id="claude:1", started_at=NOW - 9 * MINUTE),
-        Attempt(task_id="t", number=2, outcome=later, loop_id="claude:2", started_at=NOW - 5 * MINUTE),
     ]
-    known = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED, **changes}
-    loop = Loop(id="claude:1", runner="claude", owner="claude", **known)
-    task = Task(id="t", loop_id="claude:1")
-    state = state_of(loop, tasks={"t": task}, attempts={one.id: one for one in attempts})
-    assert (find_need(state, loop) is None) is bool(reason)
-    assert why_no_need(state, loop) == reason
-
-
-def test_of_two_sessions_that_failed_at_a_task_the_later_one_needs_a_person() -> None:
-    known: dict[str, Any] = {"ended_at": NOW - 8 * MINUTE, "status": LoopStatus.FAILED, "end_reason": CHECK_FAILED}
+    for later, changes, reason in rows:
+        attempts = [
+            Attempt(task_id="t", number=1, outcome=Outcome.FAILURE, loop_id="claude:1", started_at=NOW - 9 * MINUTE),
+            Attempt(task_id="t", number=2, outcome=later, loop_id="claude:2", started_at=NOW - 5 * MINUTE),
+        ]
+        loop = Loop(id="claude:1", runner="claude", owner="claude", **(known | changes))
+        task = Task(id="t", loop_id="claude:1")
+        state = state_of(loop, tasks={"t": task}, attempts={one.id: one for one in attempts})
+        assert (find_need(state, loop) is None) is bool(reason)
+        assert why_no_need(state, loop) == reason
     loops = [Loop(id=f"claude:{n}", runner="claude", owner="claude", **known) for n in (1, 2)]
     attempts = [Attempt(task_id="t", number=n, outcome=Outcome.FAILURE, loop_id=f"claude:{n}") for n in (1, 2)]
     state = state_of(*loops, tasks={"t": Task(id="t")}, attempts={one.id: one for one in attempts})
-    assert [one.loop_id for one in find_needs(state)] == ["claude:2"]
-
-
-def test_an_archived_loop_has_no_needs() -> None:
-    assert need_of(running(archived=True, last_activity=NOW - 40 * MINUTE)) is None
+    assert [one.loop_id for one in find_needs(state)] == ["claude:2"], "of two failed ones the later one"
 
 
 def test_the_most_urgent_need_is_first_and_escalations_of_no_loop_are_included() -> None:
@@ -165,11 +140,6 @@ def test_the_most_urgent_need_is_first_and_escalations_of_no_loop_are_included()
     tasks = {"done": Task(id="done", status=TaskStatus.FAILED)}
     state = state_of(silent, asking, debug_sessions={"s": session, "e": ended}, tasks=tasks)
     assert [(one.loop_id, one.session_id) for one in find_needs(state)] == [("b", ""), ("", "s"), ("a", "")]
-
-
-def test_time_since_has_one_unit() -> None:
-    texts = [time_since(NOW - span, NOW) for span in (MINUTE, 100 * MINUTE, timedelta(days=3))]
-    assert texts == ["1 m", "1 h", "3 d"]
 
 
 ASKS = "asked 0 s ago: {}"
@@ -235,10 +205,16 @@ def test_each_need_is_reported_once_also_by_several_processes(program: Program, 
     assert program.sentences[1:] == [[ASKS.format("May I?")]]
 
 
-def test_a_need_that_ended_is_reported_when_it_comes_back(program: Program, tmp_path: Path) -> None:
+def test_a_need_that_ended_is_reported_when_it_comes_back_unless_the_state_was_not_complete(
+    program: Program, tmp_path: Path
+) -> None:
     notifier = make_notifier(tmp_path, program)
-    for state in (asking("Which side?"), asking(), asking("Which side?")):
-        check(notifier, state)
+    check(notifier, asking("Which side?"))
+    check(notifier, ProjectState.open(Snapshot(complete=False), SETTINGS, NOW))
+    check(notifier, asking("Which side?"))
+    assert len(program.sentences) == 1
+    check(notifier, asking())
+    check(notifier, asking("Which side?"))
     assert len(program.sentences) == 2
 
 
@@ -249,32 +225,25 @@ def test_the_report_has_no_secrets_and_no_control_characters(program: Program, t
     assert report["version"] == 1 and report["project"] == str(tmp_path)
     assert (need["kind"], need["title"], need["loop_id"]) == ("asks", "Migrate", "loop-0")
     assert KEY not in need["text"] and "\x1b" not in need["text"]
-
-
-def test_a_state_that_is_not_complete_ends_no_need(program: Program, tmp_path: Path) -> None:
-    notifier = make_notifier(tmp_path, program)
-    check(notifier, asking("Which side?"))
-    check(notifier, ProjectState.open(Snapshot(complete=False), SETTINGS, NOW))
-    check(notifier, asking("Which side?"))
-    assert len(program.sentences) == 1
+    check(make_notifier(tmp_path / os.fsdecode(b"caf\xe9"), program), asking("Which side?"))
+    assert len(program.sentences) == 2, "a project whose path is not Unicode"
 
 
 def test_all_needs_are_reported_on_demand_and_a_failure_is_an_error(program: Program, tmp_path: Path) -> None:
+    assert Notifier.for_loop(tmp_path) is None
     with pytest.raises(BadInput, match="notify"):
         report_all_needs(tmp_path, asking("Which side?"))
     configure(program.command)
+    assert Notifier.for_loop(tmp_path) is not None
     for _ in range(2):
         report_all_needs(tmp_path, asking("Which side?"))
     assert program.sentences == [[ASKS.format("Which side?")]] * 2
     configure((sys.executable, "-c", "raise SystemExit(3)"))
     with pytest.raises(CommandFailed, match="exit code 3"):
         report_all_needs(tmp_path, asking("Which side?"))
-
-
-def test_without_a_command_nothing_is_watched(program: Program, tmp_path: Path) -> None:
-    assert Notifier.for_loop(tmp_path) is None
-    configure(program.command)
-    assert Notifier.for_loop(tmp_path) is not None
+    child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {WRITE!r}, {str(program.file)!r}])"
+    configure((sys.executable, "-c", child))
+    report_all_needs(tmp_path, asking("Which side?"))  # a command that leaves a child has ended
 
 
 def test_many_needs_are_reported_in_several_calls(program: Program, tmp_path: Path) -> None:
@@ -296,11 +265,6 @@ def test_the_command_pauses_between_two_calls(program: Program, tmp_path: Path) 
     assert len(program.sentences) == 2
 
 
-def test_a_project_whose_path_is_not_unicode_is_reported(program: Program, tmp_path: Path) -> None:
-    check(make_notifier(tmp_path / os.fsdecode(b"caf\xe9"), program), asking("Which side?"))
-    assert len(program.sentences) == 1
-
-
 def test_the_end_of_the_program_ends_the_command(program: Program, tmp_path: Path) -> None:
     """A command that goes on in the background is not waited for, one that hangs is killed."""
     hang = "import time; time.sleep(600)"
@@ -312,9 +276,3 @@ def test_the_end_of_the_program_ends_the_command(program: Program, tmp_path: Pat
     )
     ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
     assert b"was stopped" in ended.stderr
-
-
-def test_a_command_that_leaves_a_child_has_ended(program: Program, tmp_path: Path) -> None:
-    child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {WRITE!r}, {str(program.file)!r}])"
-    configure((sys.executable, "-c", child))
-    report_all_needs(tmp_path, asking("Which side?"))

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.index.project_state import ProjectState
 from core.index.review_items import BORDERLINE, ESCALATION, EXTRACTED, ReviewItem
@@ -59,18 +60,14 @@ def test_the_newest_session_is_first_and_leads_to_its_loop() -> None:
     first, second = section(page, "sessions").lines
     assert (first.title, second.title) == ("Task b", "Task a")
     assert first.target == Target("loops", "b") and first.facts[-1] == "1 h"
-
-
-def test_a_loop_that_began_before_the_last_visit_and_is_at_work_counts() -> None:
-    page = page_of(Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - 100 * HOUR))
-    assert [line.title for line in section(page, "sessions").lines] == ["Long"]
-
-
-def test_without_an_earlier_visit_the_last_week_is_shown() -> None:
-    page = page_of(
-        ended("a", LoopStatus.COMPLETED, 6 * 24 * HOUR), ended("b", LoopStatus.COMPLETED, 8 * 24 * HOUR), since=None
-    )
-    assert page.since == NOW - FIRST_SPAN and len(section(page, "sessions").lines) == 1
+    at_work = Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - 100 * HOUR)
+    assert [line.title for line in section(page_of(at_work), "sessions").lines] == ["Long"], "it began before the visit"
+    state = state_of(replace(at_work, started_at=NOW - HOUR))
+    page = make_page(state, NOW - 24 * HOUR, CONNECTED, now=NOW + HOUR)
+    assert section(page, "sessions").lines[0].facts[-1] == "2 h", "it takes longer while its files are the same"
+    week = [ended(id, LoopStatus.COMPLETED, days * 24 * HOUR) for id, days in (("a", 6), ("b", 8))]
+    page = page_of(*week, since=None)
+    assert page.since == NOW - FIRST_SPAN and len(section(page, "sessions").lines) == 1, "without an earlier visit"
 
 
 @pytest.mark.parametrize(
@@ -97,12 +94,6 @@ def test_lessons_given_to_a_session_and_followed_are_shown() -> None:
     assert section(page, "sessions").lines[0].text == "given 2 lessons, 1 followed"
 
 
-def test_a_session_at_work_takes_longer_while_its_files_are_the_same() -> None:
-    state = state_of(Loop(id="a", task="Long", status=LoopStatus.RUNNING, started_at=NOW - HOUR))
-    page = make_page(state, NOW - 24 * HOUR, CONNECTED, now=NOW + HOUR)
-    assert section(page, "sessions").lines[0].facts[-1] == "2 h"
-
-
 def test_sessions_that_attempted_one_task_are_one_line() -> None:
     known = {"runner": "claude", "owner": "claude"}
     first, second = ended("1", LoopStatus.FAILED, 2 * HOUR, **known), ended("2", LoopStatus.COMPLETED, HOUR, **known)
@@ -116,51 +107,42 @@ def test_sessions_that_attempted_one_task_are_one_line() -> None:
 
 
 def test_new_lessons_are_listed_and_other_questions_counted() -> None:
-    kinds = (ESCALATION, EXTRACTED, BORDERLINE, BORDERLINE)
-    items = [
-        ReviewItem(kind=kind, subject=f"s{n}", question="?", reason="new", priority=0.5, is_urgent=kind == ESCALATION)
-        for n, kind in enumerate(kinds)
-    ]
-    state = state_of(ended("a", LoopStatus.COMPLETED, HOUR), as_of=None, complete=True)
-    object.__setattr__(state, "queue", tuple(items))
-    found = section(make_page(state, None, CONNECTED), "lessons")
-    assert [line.target for line in found.lines] == [Target("review", "s1")]
-    assert found.total == state.pending_count == 4 and found.rest_text(1) == "3 other questions"
+    def found(*kinds: str) -> tuple[NowSection, ProjectState]:
+        items = [
+            ReviewItem(
+                kind=kind, subject=f"s{n}", question="?", reason="new", priority=0.5, is_urgent=kind == ESCALATION
+            )
+            for n, kind in enumerate(kinds)
+        ]
+        state = state_of(ended("a", LoopStatus.COMPLETED, HOUR), as_of=None, complete=True)
+        object.__setattr__(state, "queue", tuple(items))
+        return section(make_page(state, None, CONNECTED), "lessons"), state
+
+    lessons, state = found(ESCALATION, EXTRACTED, BORDERLINE, BORDERLINE)
+    assert [line.target for line in lessons.lines] == [Target("review", "s1")]
+    assert lessons.total == state.pending_count == 4 and lessons.rest_text(1) == "3 other questions"
+    (line,) = found(BORDERLINE)[0].lines
+    assert line.target == Target("review", "s0"), "without a new lesson the first questions"
 
 
-def test_without_a_new_lesson_the_first_questions_are_listed() -> None:
-    item = ReviewItem(kind=BORDERLINE, subject="s", question="?", reason="new", priority=0.5)
-    state = state_of(ended("a", LoopStatus.COMPLETED, HOUR), as_of=None, complete=True)
-    object.__setattr__(state, "queue", (item,))
-    (line,) = section(make_page(state, None, CONNECTED), "lessons").lines
-    assert line.target == Target("review", "s")
-
-
-def test_what_needs_a_person_comes_first() -> None:
+def test_what_needs_a_person_comes_first_and_texts_of_records_are_visible_and_masked() -> None:
     asks = Loop(
-        id="x:1",
-        runner="x",
-        task="Migrate",
-        status=LoopStatus.WAITING,
-        question="Which side?",
-        last_activity=NOW - HOUR,
+        id="x:1", runner="x", task="Migrate", status=LoopStatus.WAITING, question="Which side?", last_activity=NOW
     )
     page = page_of(asks, ended("a", LoopStatus.COMPLETED, HOUR))
     assert page.sections[0].id == "needs"
     (line,) = page.sections[0].lines
     assert line.title == "Migrate" and "Which side?" in line.text and line.target == Target("loops", "x:1")
-
-
-def test_texts_of_records_are_made_visible_and_secrets_are_masked() -> None:
+    text = to_markdown(page_document(page, "shop"))
+    assert "shop" in text and "Task a" in text and "worked" in text
     task = "\x1b[31mred ghp_" + "a1B2c3D4" * 5
-    page = page_of(Loop(id="a", task=task, status=LoopStatus.RUNNING, started_at=NOW))
-    title = section(page, "sessions").lines[0].title
+    hostile = page_of(Loop(id="a", task=task, status=LoopStatus.RUNNING, started_at=NOW))
+    title = section(hostile, "sessions").lines[0].title
     assert "\x1b" not in title and "a1B2c3D4" not in title
 
 
-@pytest.mark.parametrize(
-    ("setup", "title"),
-    [
+def test_an_empty_project_names_the_next_step() -> None:
+    for setup, title in (
         (Setup(has_folder=False), "Not set up here"),
         (Setup(agent="claude", writes=((".mcp.json", "the MCP server"),)), "No agent is connected"),
         (
@@ -168,28 +150,13 @@ def test_texts_of_records_are_made_visible_and_secrets_are_masked() -> None:
             "Connected to Claude Code (hooks answer in 0.1 s)",
         ),
         (Setup(is_trusted=False), "Not trusted"),
-    ],
-)
-def test_an_empty_project_names_the_next_step(setup: Setup, title: str) -> None:
-    page = page_of(setup=setup)
-    assert [one.title for one in page.sections] == [title]
-
-
-def test_a_hook_that_does_not_answer_is_a_problem() -> None:
-    setup = Setup(connected=("Codex",), hooks="the hook of Codex exits with 1", has_hook_problem=True)
-    (found,) = page_of(setup=setup).sections
+    ):
+        assert [one.title for one in page_of(setup=setup).sections] == [title]
+    broken = Setup(connected=("Codex",), hooks="the hook of Codex exits with 1", has_hook_problem=True)
+    (found,) = page_of(setup=broken).sections
     assert found.title == "Connected to Codex" and found.lines[0].title == "the hook of Codex exits with 1"
-
-
-def test_sessions_of_agents_without_a_connection_name_the_command() -> None:
     session = Loop(
         id="claude:1", runner="claude", owner="claude", task="Fix", status=LoopStatus.RUNNING, started_at=NOW
     )
     page = page_of(session, setup=Setup(agent="claude"))
     assert "ralphdeck connect claude" in section(page, "connect").note
-
-
-def test_the_page_is_a_document() -> None:
-    page = page_of(ended("a", LoopStatus.COMPLETED, HOUR))
-    text = to_markdown(page_document(page, "shop"))
-    assert "shop" in text and "Task a" in text and "worked" in text

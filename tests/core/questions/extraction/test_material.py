@@ -17,7 +17,6 @@ from core.agents.hooks import answer
 from core.base.errors import UnknownRecord
 from core.base.paths import ProjectPaths
 from core.base.settings import ExtractionSettings, Settings
-from core.index.project_state import all_findings
 from core.index.refresh import Index
 from core.index.texts import Texts
 from core.project.project import Project
@@ -410,9 +409,6 @@ def write_example(project: Path, name: str, content: Any) -> None:
     file.write_text(json.dumps(content))
 
 
-TREE = EXAMPLE_SESSION_FILE.parents[4]
-
-
 def open_example(project: Path) -> Project:
     opened = Project(ProjectPaths(project), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False)
     opened.load()
@@ -438,18 +434,3 @@ def test_a_session_alone_gives_its_error_pattern(tmp_path: Path) -> None:
     )
     assert (record["success_rate"], record["usage_count"]) == (1.0, 1)
     assert record["source_loops"][0]["loop_id"] == "dm-001-example"
-
-
-def test_a_learned_patterns_file_is_not_a_session(tmp_path: Path) -> None:
-    folder = tmp_path / ".aiwg/ralph/debug-memory/patterns"
-    folder.mkdir(parents=True)
-    (folder / "learned-patterns.yaml").write_text(
-        "patterns:\n- {pattern_id: dm-p-001, error_type: TypeError, error_pattern: of null, fix_template: guard it,"
-        " occurrences: 3, success_rate: 0.9, last_seen: 2026-01-25}\n"
-    )
-    snapshot = open_example(tmp_path).view.snapshot
-    assert snapshot.patterns["dm-p-001"].copy_folder
-    assert not snapshot.debug_sessions
-    shutil.copytree(TREE, tmp_path / "p", symlinks=True)
-    about = [found for found in all_findings(open_example(tmp_path / "p").view) if "learned-patterns" in found.file]
-    assert about == []  # a list of lessons is another shape, and nothing wrong
