@@ -285,10 +285,7 @@ def test_rows_with_the_same_name_have_their_id() -> None:
 
 def test_numbers_are_formatted() -> None:
     rows: tuple[tuple[Callable[[Any], str], dict[Any, str]], ...] = (
-        (
-            format_decimal,
-            {0: "0.00", 0.6: "0.60", 0.145: "0.15", 0.144: "0.14", 0.995: "1.00", 1.35: "1.35"},
-        ),
+        (format_decimal, {0: "0.00", 0.6: "0.60", 0.145: "0.15", 0.144: "0.14", 0.995: "1.00", 1.35: "1.35"}),
         (format_percent, {0: "0 %", 0.125: "13 %", 5 / 7: "71 %", 0.995: "100 %", 1: "100 %"}),
         (format_count, {0: "0", 999: "999", 1000: "1.0 k", 12_345: "12.3 k", 999_960: "1.0 M", 10**17: "many"}),
         (format_cost, {0.0: "$0.00", 0.424: "$0.42", 1250.4: "$1,250"}),

@@ -202,12 +202,7 @@ def test_only_regular_files_inside_are_read_up_to_the_limit(tmp_path: Path) -> N
     (root / "big.json").write_bytes(b" " * 101)
     os.mkfifo(root / "pipe.json")
     (root / "folder.json").mkdir()
-    links = {
-        "inside": "real.json",
-        "outside": "../secret.json",
-        "dangling": "nowhere.json",
-        "loop": "loop.json",
-    }
+    links = {"inside": "real.json", "outside": "../secret.json", "dangling": "nowhere.json", "loop": "loop.json"}
     for name, target in links.items():
         (root / f"{name}.json").symlink_to(target)
     names = ("real", "missing", "big", "pipe", "folder", *links)

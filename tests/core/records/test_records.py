@@ -113,9 +113,7 @@ _STEPS = st.lists(st.tuples(_EVENTS, st.sets(st.sampled_from("de"))), max_size=5
 
 
 @given(_STEPS)
-def test_views_equal_the_sorted_events_that_are_not_undone(
-    steps: list[tuple[list[tuple[int, str]], set[str]]],
-) -> None:
+def test_views_equal_the_sorted_events_that_are_not_undone(steps: list[tuple[list[tuple[int, str]], set[str]]]) -> None:
     log = GrowingLog()
     written: list[Event] = []
     views = []

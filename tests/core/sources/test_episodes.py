@@ -78,11 +78,7 @@ def test_a_long_quality_history_keeps_its_end() -> None:
 def test_an_invalid_field_does_not_affect_others() -> None:
     attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
     assert sorted(attempts) == ["task-001.1", "task-001.2", "task-001.3", "task-001.4"]
-    assert [finding.pointer for finding in findings] == [
-        "/attempts/1",
-        "/attempts/2",
-        "/attempts/3",
-    ]
+    assert [finding.pointer for finding in findings] == ["/attempts/1", "/attempts/2", "/attempts/3"]
     assert read([1])[1] and read({"attempts": 7})[1]
 
 

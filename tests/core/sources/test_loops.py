@@ -140,26 +140,9 @@ def test_a_document_or_entry_of_another_form_is_a_finding() -> None:
 def test_iterations_of_every_kind_of_loop_read_the_same_way() -> None:
     state = {
         "iterations": [
-            {
-                "number": 1,
-                "timestamp": "2026-04-30T10:00:00Z",
-                "action": "a",
-                "result": "r",
-                "verified": False,
-            },
-            {
-                "iteration": 2,
-                "completed_at": "2026-04-30T10:05:00Z",
-                "status": "partial_success",
-                "notes": "n",
-            },
-            {
-                "number": 2,
-                "status": "error",
-                "duration": 16,
-                "filesModified": ["src/a.ts"],
-                "learnings": ["l"],
-            },
+            {"number": 1, "timestamp": "2026-04-30T10:00:00Z", "action": "a", "result": "r", "verified": False},
+            {"iteration": 2, "completed_at": "2026-04-30T10:05:00Z", "status": "partial_success", "notes": "n"},
+            {"number": 2, "status": "error", "duration": 16, "filesModified": ["src/a.ts"], "learnings": ["l"]},
             {"iteration_number": 4, "quality_score": 85, "verification_status": "passed"},
         ]
     }

@@ -38,11 +38,7 @@ def test_an_invalid_count_is_none_and_a_finding() -> None:
 
 def test_missing_and_null_are_not_findings() -> None:
     fields = of(n=None, empty="", none=[])
-    assert (fields.text("n", "x", "empty"), fields.texts("n", "x", "none"), fields.lines("empty")) == (
-        "",
-        (),
-        (),
-    )
+    assert (fields.text("n", "x", "empty"), fields.texts("n", "x", "none"), fields.lines("empty")) == ("", (), ())
     assert (fields.count("n"), fields.number("x"), fields.flag("n"), fields.time("n")) == (None,) * 4
     assert fields.inside("n") is None
     assert list(fields.objects("n")) == []

@@ -46,10 +46,7 @@ class TestShapes:
     @pytest.mark.parametrize(
         ("document", "pointer"),
         [
-            (
-                {"version": "1.0.0", "pattern_registry": {"error_patterns": ALL}},
-                "/pattern_registry/error_patterns/0",
-            ),
+            ({"version": "1.0.0", "pattern_registry": {"error_patterns": ALL}}, "/pattern_registry/error_patterns/0"),
             ({"pattern_registry": ALL}, "/pattern_registry/0"),
             ({"error_patterns": ALL, "pruning_policy": {}}, "/error_patterns/0"),
             ({"patterns": ALL}, "/patterns/0"),
@@ -207,18 +204,7 @@ class TestRecords:
                 st.lists(inner, max_size=3)
                 | st.dictionaries(
                     st.sampled_from(
-                        sorted(
-                            {
-                                *ERROR,
-                                *ANTI,
-                                *SUCCESS,
-                                *TEMPLATE,
-                                "source_loops",
-                                "loop_id",
-                                "tags",
-                                "patterns",
-                            }
-                        )
+                        sorted({*ERROR, *ANTI, *SUCCESS, *TEMPLATE, "source_loops", "loop_id", "tags", "patterns"})
                     )
                     | st.text(max_size=4),
                     inner,

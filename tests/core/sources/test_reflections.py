@@ -119,10 +119,7 @@ def test_invalid_lines_of_a_task_are_findings() -> None:
 
 
 def test_strings_beside_iterations_get_their_time() -> None:
-    value = {
-        "loop_id": "a",
-        "iterations": [{"iteration_number": 2, "timestamp": at(), "reflections": ["x", "y"]}],
-    }
+    value = {"loop_id": "a", "iterations": [{"iteration_number": 2, "timestamp": at(), "reflections": ["x", "y"]}]}
     first, second = read(ANALYTICS, value)
     assert (first.iteration, first.at, first.at_approximate) == (2, AT, True)
     assert second.pointer == "/iterations/0/reflections/1"
@@ -235,16 +232,7 @@ def test_ids_do_not_depend_on_order_or_on_other_groups() -> None:
 
 KEYS = [
     *("iterations", "reflections", "learnings", "accumulatedLearnings", "content", "reflection", "timestamp"),
-    *(
-        "self_reflection",
-        "reflection_text",
-        "lessons_learned",
-        "tags",
-        "iteration",
-        "number",
-        "task_id",
-        "type",
-    ),
+    *("self_reflection", "reflection_text", "lessons_learned", "tags", "iteration", "number", "task_id", "type"),
 ]
 
 
@@ -387,12 +375,7 @@ def test_a_task_file_is_read_completely() -> None:
         "tags": ["a", "b"],
     }
     (task,) = read_tasks(TASK_FILE, value)
-    assert (task.id, task.description, task.task_type, task.outcome) == (
-        "t1",
-        "d",
-        "debugging",
-        Outcome.PARTIAL,
-    )
+    assert (task.id, task.description, task.task_type, task.outcome) == ("t1", "d", "debugging", Outcome.PARTIAL)
     assert (task.iterations, task.quality, task.learnings) == (3, 0.92, ("one", "two"))
     assert (task.at, task.file, task.indexed) == (datetime(2026, 4, 30, 10, tzinfo=UTC), TASK_FILE, False)
 
@@ -413,7 +396,4 @@ def test_the_task_file_wins_over_the_index() -> None:
 def test_wrong_entries_of_the_index_are_findings() -> None:
     tasks, findings = read_memory(MEMORY_INDEX, {"tasks": [{"outcome": "success"}, 7, {"task_id": "t"}]}, MTIME)
     assert [task.id for task in tasks] == ["t"]
-    assert [(one.code, one.pointer) for one in findings] == [
-        ("missing-id", "/tasks/0"),
-        ("wrong-type", "/tasks/1"),
-    ]
+    assert [(one.code, one.pointer) for one in findings] == [("missing-id", "/tasks/0"), ("wrong-type", "/tasks/1")]

@@ -15,13 +15,7 @@ import pytest
 from core.records.loops import Liveness, LoopStatus, Outcome, StateSource, Usage
 from core.sources.adapters.codex import CodexAdapter, Rollout, RolloutFold
 from core.sources.adapters.sessions import MAX_FAILURES, MAX_TURNS
-from tests.core.sources.adapters.fixtures import (
-    NOW,
-    Case,
-    check_damages,
-    check_replacements,
-    open_case,
-)
+from tests.core.sources.adapters.fixtures import NOW, Case, check_damages, check_replacements, open_case
 from tests.e2e.play_codex import play
 
 ID = "019fa000-0000-7000-8000-000000000001"
@@ -167,8 +161,7 @@ def test_an_active_goal_without_a_new_line_for_ten_minutes_is_stale(open_codex: 
 
 
 @pytest.mark.parametrize(
-    ("columns", "values"),
-    [("thread_id, status", (ID, "paused")), ("status, thread_id, objective", ("paused", ID, 7))],
+    ("columns", "values"), [("thread_id, status", (ID, "paused")), ("status, thread_id, objective", ("paused", ID, 7))]
 )
 def test_a_table_with_other_columns_is_read(open_codex: Open, columns: str, values: tuple[object, ...]) -> None:
     case = open_codex("exec")

@@ -52,9 +52,7 @@ def test_loops_and_lessons_are_found(runner: FakeRunner) -> None:
     runner.lessons.write_text("# Notes\n- Use the fake clock\n")
     found = open_collector(runner).look()
     assert tasks(found.loops) == {"fake:a": "Make the tests pass"}
-    assert [(one.text, one.file, one.line) for one in found.lessons] == [
-        ("Use the fake clock", ".fake/lessons.md", 2),
-    ]
+    assert [(one.text, one.file, one.line) for one in found.lessons] == [("Use the fake clock", ".fake/lessons.md", 2)]
     (report,) = found.reports
     assert (report.evidence, report.loops, report.lessons, report.findings) == ((".fake",), 1, 1, ())
 

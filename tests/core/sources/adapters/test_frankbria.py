@@ -12,11 +12,7 @@ import pytest
 
 from core.records.loops import Liveness, LoopStatus, StateSource
 from core.sources.adapters.frankbria import FrankbriaAdapter
-from tests.core.sources.adapters.fixtures import (
-    NOW,
-    Case,
-    open_case,
-)
+from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 NEWEST = "frankbria:20261120-113001"

@@ -92,14 +92,7 @@ def test_sessions_in_the_time_of_a_loop_are_joined_and_others_are_not() -> None:
     assert one.aliases == ("claude:first", "claude:second")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"cwd": "/other"},
-        {"tags": ("interactive",)},
-        {"started_at": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [{"cwd": "/other"}, {"tags": ("interactive",)}, {"started_at": None}])
 def test_a_session_elsewhere_or_of_a_person_or_without_a_time_is_not_joined(fields: dict[str, Any]) -> None:
     assert len(join(runner("one", 0, 10), session("a", 1, 2, **fields))) == 2
 

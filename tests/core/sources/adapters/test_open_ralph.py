@@ -11,11 +11,7 @@ import pytest
 from core.records.loops import CONTRADICTED, Liveness, LoopStatus, StateSource
 from core.sources.adapters.join import check_claim
 from core.sources.adapters.open_ralph import OpenRalphAdapter
-from tests.core.sources.adapters.fixtures import (
-    NOW,
-    Case,
-    open_case,
-)
+from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 
 INFERRED, REPORTED = StateSource.INFERRED, StateSource.REPORTED
 ID = "open-ralph:20261120T113000"
@@ -73,11 +69,7 @@ def test_a_question_makes_it_wait(tmp_path: Path) -> None:
     ],
 )
 def test_the_end_is_inferred_after_the_state_file_vanished(
-    tmp_path: Path,
-    case: str,
-    changed: dict[str, object] | None,
-    with_history: bool,
-    expected: tuple[LoopStatus, str],
+    tmp_path: Path, case: str, changed: dict[str, object] | None, with_history: bool, expected: tuple[LoopStatus, str]
 ) -> None:
     opened = open_(case, tmp_path)
     if changed is not None:

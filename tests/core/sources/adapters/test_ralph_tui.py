@@ -15,11 +15,7 @@ from core.records.loops import Liveness, Loop, LoopStatus, StateSource
 from core.sources.adapters.claude import ClaudeAdapter
 from core.sources.adapters.join import join_loops
 from core.sources.adapters.ralph_tui import RalphTuiAdapter
-from tests.core.sources.adapters.fixtures import (
-    NOW,
-    Case,
-    open_case,
-)
+from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 from tests.e2e.play_ralph_tui import LEARNINGS, RalphTui
 
 ID = "ralph-tui:9c0f4a7e-1111-4222-8333-000000000001"

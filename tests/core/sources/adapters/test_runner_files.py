@@ -109,8 +109,7 @@ def test_an_unchanged_database_is_opened_once(
 
 
 @pytest.mark.parametrize(
-    ("data", "line"),
-    [(b"one\ntwo\n", b"one"), (b"torn", b""), (b"", b""), (b"x" * (MAX_FIRST_LINE + 1) + b"\n", b"")],
+    ("data", "line"), [(b"one\ntwo\n", b"one"), (b"torn", b""), (b"", b""), (b"x" * (MAX_FIRST_LINE + 1) + b"\n", b"")]
 )
 def test_only_a_complete_first_line_is_returned(files: RunnerFiles, tmp_path: Path, data: bytes, line: bytes) -> None:
     (tmp_path / "a.jsonl").write_bytes(data)

@@ -148,11 +148,7 @@ THOUSAND = "".join(f"{n}\n" for n in range(1000))
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        ("one\ntwo\n", "one\n"),
-        ("one\ntwo\n", "ONE\ntwo\nthree\n"),
-        (f"{THOUSAND}one\n", f"{THOUSAND}two\nthree\n"),
-    ],
+    [("one\ntwo\n", "one\n"), ("one\ntwo\n", "ONE\ntwo\nthree\n"), (f"{THOUSAND}one\n", f"{THOUSAND}two\nthree\n")],
 )
 def test_a_file_that_was_rewritten_is_read_anew(reader: Reader, before: str, after: str) -> None:
     reader.append(before)
