@@ -472,14 +472,14 @@ def namespaces() -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_the_limit_of_watches_leads_to_polling(project: ProjectPaths) -> None:
+@pytest.mark.parametrize(("limit", "kind"), [("20", "watch"), ("0", "instance")])
+def test_a_limit_of_the_system_leads_to_polling(project: ProjectPaths, limit: str, kind: str) -> None:
     for number in range(30):
         (project.ralph / "loops" / f"ralph-{number}").mkdir()
-    child = Child(project, prepare="echo 20 > /proc/sys/user/max_inotify_watches")
+    names = {"watch": "max_inotify_watches", "instance": "max_inotify_instances"}
+    child = Child(project, prepare=f"echo {limit} > /proc/sys/user/{names[kind]}")
     assert [child.line() for _ in range(3)] == ["sweep polling 0"] * 3
-    reason, err = child.end()
-    assert reason == "inotify watch limit reached; checking every 0.2 s instead"
-    assert err == ""
+    assert child.end() == (f"inotify {kind} limit reached; checking every 0.2 s instead", "")
 
 
 @pytest.mark.usefixtures("namespaces")
@@ -492,15 +492,6 @@ def test_the_limit_of_watches_reached_later_leads_to_polling(project: ProjectPat
         assert line.startswith("paths events")
     reason, err = child.end()
     assert reason.startswith("inotify watch limit reached")
-    assert err == ""
-
-
-@pytest.mark.usefixtures("namespaces")
-def test_the_limit_of_instances_leads_to_polling(project: ProjectPaths) -> None:
-    child = Child(project, prepare="echo 0 > /proc/sys/user/max_inotify_instances")
-    assert [child.line() for _ in range(3)] == ["sweep polling 0"] * 3
-    reason, err = child.end()
-    assert reason.startswith("inotify instance limit reached")
     assert err == ""
 
 

@@ -442,28 +442,17 @@ def rewrite_as(file: Path, data: bytes) -> None:
     rewrite(file, lambda _: data, merge=take_theirs, retry_seconds=())
 
 
-@pytest.mark.parametrize("is_new", [True, False])
 @pytest.mark.parametrize("write", [rewrite_as, put, write_file])
-def test_each_write_removes_the_drafts_in_its_folder(
-    tmp_path: Path, write: Callable[[Path, bytes], None], is_new: bool
-) -> None:
+def test_each_write_removes_the_drafts_in_its_folder(tmp_path: Path, write: Callable[[Path, bytes], None]) -> None:
     file = tmp_path / ".aiwg" / "a.json"
     file.parent.mkdir()
-    if not is_new:
-        file.write_bytes(b"1")
-    left = leave_draft(file.with_name("b.json"))
-    write(file, b"2")
-    assert not left.exists() and file.read_bytes() == b"2"
-
-
-@pytest.mark.parametrize("write", [rewrite_as, put, write_file])
-def test_a_write_in_a_folder_of_the_user_removes_only_drafts_of_its_file(
-    tmp_path: Path, write: Callable[[Path, bytes], None]
-) -> None:
-    file = tmp_path / "CLAUDE.md"
-    left, other = leave_draft(file), leave_draft(tmp_path / "notes.md")
-    write(file, b"2")
-    assert other.exists() and not left.exists()
+    for data in (b"1", b"2"):  # a new file, and one that is replaced
+        left = leave_draft(file.with_name("b.json"))
+        write(file, data)
+        assert not left.exists() and file.read_bytes() == data
+    own, other = leave_draft(tmp_path / "CLAUDE.md"), leave_draft(tmp_path / "notes.md")
+    write(tmp_path / "CLAUDE.md", b"2")
+    assert other.exists() and not own.exists(), "in a folder of the user only those of the file"
 
 
 @pytest.fixture

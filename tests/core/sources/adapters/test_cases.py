@@ -86,7 +86,7 @@ def test_all_cases_are_of_an_adapter() -> None:
 
 RECORDED = Path(__file__).with_name("recorded_cases.jsonl")
 """A line for each loop, its details, each lesson and finding: {case, kind of the record, its fields}."""
-PIDS = (101, 4242, 4343, 4821)
+PIDS = (101, 4242, 4243, 4343, 4821)
 """Processes in the files of the cases."""
 PROGRAMS = ("ralph.sh", "ralph-loop.sh", "ralph_loop.sh")
 MAX_LESSONS = 20
@@ -374,46 +374,24 @@ class Desk:
         return found
 
 
-@pytest.mark.parametrize("name", PLAYS)
-def test_a_runner_runs_until_its_end(tmp_path: Path, name: str) -> None:
-    desk = Desk(tmp_path)
-    seen: list[tuple[str, LoopStatus]] = []
-    for step in desk.start(name):
-        if step == "done":
-            desk.stop(name)
-        found = desk.loops()
-        assert found.keys() <= {name}
-        for loop in found.get(name, ()):
-            seen.append((step, loop.status))
-        assert len(found.get(name, ())) <= 1
-    assert {status for step, status in seen if step != "done"} == {LoopStatus.RUNNING}
-    (loop,) = desk.loops()[name]
-    assert (loop.status, loop.end_reason) == ENDS[name]
-    desk.cases[name].lessons()
-
-
-def test_five_runners_at_once_are_five_loops(tmp_path: Path) -> None:
+def test_five_runners_at_once_are_five_loops_that_run_until_their_end(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     running = {name: desk.start(name) for name in PLAYS}
     while running:
         for name in list(running):
-            if next(running[name], None) is None:
+            if next(running[name], "done") == "done":
                 desk.stop(name)
                 del running[name]
-        assert all(len(loops) == 1 for loops in desk.loops().values())
-    found = {name: (loop.status, loop.end_reason) for name, (loop,) in desk.loops().items()}
-    assert found == ENDS
+        found = desk.loops()
+        assert all(len(loops) == 1 for loops in found.values())
+        assert {found[name][0].status for name in running if name in found} <= {LoopStatus.RUNNING}
+    ended = {name: loop for name, (loop,) in desk.loops().items()}
+    assert {name: (loop.status, loop.end_reason) for name, loop in ended.items()} == ENDS
     lessons = {lesson.text for case in desk.cases.values() for lesson in case.lessons()}
     assert lessons == {play_snarktank.PATTERN, *play_snarktank.LEARNINGS, play_guardrails.SIGN}
-
-
-def test_what_the_runner_reported_is_known_at_the_end(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    for _ in desk.start("frankbria"):
-        desk.loops()
-    (loop,) = desk.loops()["frankbria"]
-    assert loop.usage.cost_usd == play_frankbria.COST * play_frankbria.ITERATIONS
-    assert (loop.session_ids, len(loop.iterations)) == ((play_frankbria.SESSION,), play_frankbria.ITERATIONS)
+    reported = ended["frankbria"]
+    assert reported.usage.cost_usd == play_frankbria.COST * play_frankbria.ITERATIONS
+    assert (reported.session_ids, len(reported.iterations)) == ((play_frankbria.SESSION,), play_frankbria.ITERATIONS)
 
 
 @pytest.fixture

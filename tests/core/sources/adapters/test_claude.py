@@ -23,7 +23,6 @@ from tests.core.sources.adapters.fixtures import NOW, Case, open_case
 from tests.e2e.play_claude import FAILURE, SESSION, Records, goal_session, lines, play, slug
 
 STARTED = datetime(2026, 11, 20, 9, tzinfo=UTC)
-SOON = datetime(2026, 11, 20, 9, 10, tzinfo=UTC)
 FIRST = "5b1d0c7e-0000-4000-8000-000000000001"
 PID = 4242
 BOTH = "Which clock? Why?"
@@ -101,15 +100,8 @@ def test_a_headless_loop_keeps_its_id_as_it_grows(tmp_path: Path) -> None:
     session_of(case, 3).unlink()
     session_of(case, 4).unlink()
     assert sorted(case.loops()) == [f"claude:{FIRST}", f"claude:{FIRST[:-1]}2"]
-    write(
-        case,
-        [
-            records_of(case, STARTED + timedelta(minutes=30), 3, entrypoint="sdk-cli").prompt(
-                "Read PROMPT.md and do the next story."
-            )
-        ],
-        3,
-    )
+    make = records_of(case, STARTED + timedelta(minutes=30), 3, entrypoint="sdk-cli")
+    write(case, [make.prompt("Read PROMPT.md and do the next story.")], 3)
     assert list(case.loops()) == [f"claude:{FIRST}"]
 
 
@@ -174,23 +166,6 @@ def test_the_keys_of_jobs_are_never_opened(tmp_path: Path, monkeypatch: pytest.M
     case.use()
     assert opened_files
     assert not [path for path in opened_files if path.endswith(".key")]
-
-
-def test_two_sessions_at_once_are_two_running_loops(tmp_path: Path) -> None:
-    loops = opened("two-at-once", tmp_path, now=SOON, pids=(4242, 4243)).loops()
-    assert [(one.status, one.liveness, one.pid) for one in loops.values()] == [
-        (LoopStatus.RUNNING, Liveness.ALIVE, 4242),
-        (LoopStatus.RUNNING, Liveness.ALIVE, 4243),
-    ]
-
-
-def test_the_history_of_a_fork_counts_in_the_first_session(tmp_path: Path) -> None:
-    loops = opened("fork", tmp_path).loops()
-    fork = loops[f"claude:{FIRST[:-1]}2"]
-    assert (fork.parent, fork.usage.total, fork.progress.test_passed) == (f"claude:{FIRST}", 2510, None)
-    assert fork.started_at == STARTED + timedelta(hours=1, seconds=9)
-    assert fork.task == "Try another clock."
-    assert loops[f"claude:{FIRST}"].usage.total == 5020
 
 
 def test_records_before_another_session_id_are_history(case: Case) -> None:

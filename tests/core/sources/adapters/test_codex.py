@@ -53,34 +53,24 @@ def write_goal(case: Case, status: str, name: str = "goals_1.sqlite", after: int
 # What a session contains
 
 
-def test_a_fork_that_has_new_times_does_not_count_the_history_of_its_parent_again(open_codex: Open) -> None:
-    case = open_codex("resumed")
+def test_a_fork_does_not_count_the_history_of_its_parent_again(open_codex: Open) -> None:
+    case, fork_id = open_codex("resumed"), "019fa000-0000-7000-8000-000000000002"
     path = next(case.home.glob(".codex/sessions/*/*/*/rollout-*2.jsonl"))
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    copied = lines[1:-7]
-    for number, line in enumerate(copied):
+    text = path.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    for number, line in enumerate(lines[1:-7]):
         line["timestamp"] = f"2026-11-20T10:30:01.{number:03d}Z"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    fork = case.loops()["codex:019fa000-0000-7000-8000-000000000002"]
-    assert (fork.usage.input, fork.task) == (2000, "Now show cents.")
-
-
-def test_a_fork_without_a_turn_of_its_own_has_no_usage(open_codex: Open) -> None:
-    case = open_codex("resumed")
-    path = next(case.home.glob(".codex/sessions/*/*/*/rollout-*2.jsonl"))
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-7]))
-    fork = case.loops()["codex:019fa000-0000-7000-8000-000000000002"]
-    assert (fork.usage, fork.task, fork.status) == (Usage(), "", LoopStatus.UNKNOWN)
-
-
-def test_ids_with_a_time_show_which_turns_are_copied(open_codex: Open) -> None:
-    case = open_codex("resumed")
-    path = next(case.home.glob(".codex/sessions/*/*/*/rollout-*2.jsonl"))
-    fork_id = "019fa010-0000-7000-8000-000000000002"
-    text = path.read_text().replace("019fa000-0000-7000-8000-000000000002", fork_id)
-    text = text.replace('"t-1"', f'"{ID}"').replace('"t-2"', '"019fa010-0001-7000-8000-000000000001"')
+    fork = case.loops()[f"codex:{fork_id}"]
+    assert (fork.usage.input, fork.task) == (2000, "Now show cents."), "the copied lines have new times"
+    path.write_text("".join(text.splitlines(keepends=True)[:-7]))
+    fork = case.loops()[f"codex:{fork_id}"]
+    assert (fork.usage, fork.task, fork.status) == (Usage(), "", LoopStatus.UNKNOWN), "it has no turn of its own"
+    newer = fork_id.replace("019fa000", "019fa010")
+    text = text.replace(fork_id, newer).replace('"t-1"', f'"{ID}"')
+    text = text.replace('"t-2"', '"019fa010-0001-7000-8000-000000000001"')
     path.write_text(text.replace("2026-11-20T10:0", "2026-11-20T10:3"))  # later than the fork
-    assert case.loops()[f"codex:{fork_id}"].usage.input == 2000
+    assert case.loops()[f"codex:{newer}"].usage.input == 2000, "IDs with a time show which turns are copied"
 
 
 def test_a_torn_last_line_is_read_when_it_is_complete(open_codex: Open) -> None:

@@ -91,19 +91,12 @@ def test_only_a_changed_transcript_is_read_again(runner: FakeRunner, monkeypatch
     assert changed == {"fake:s7"}
 
 
-def test_a_new_transcript_is_found_at_the_next_check(runner: FakeRunner) -> None:
-    runner.write("one")
+def test_new_and_deleted_transcripts_are_noticed_at_the_next_check(runner: FakeRunner) -> None:
+    path = runner.write("one")
     collector = open_collector(runner)
     collector.look()
     runner.write("two", "b")
     assert set(tasks(collector.look_at_changed().loops)) == {"fake:a", "fake:b"}
-
-
-def test_the_loop_of_a_deleted_transcript_is_removed(runner: FakeRunner) -> None:
-    path = runner.write("one")
-    runner.write("two", "b")
-    collector = open_collector(runner)
-    collector.look()
     path.unlink()
     assert set(tasks(collector.look_at_changed().loops)) == {"fake:b"}
 

@@ -71,11 +71,6 @@ def join(*loops: Loop) -> dict[str, Loop]:
     return {loop.id: loop for loop in join_loops(loops, PROJECT).loops}
 
 
-def test_a_session_that_a_loop_names_is_joined_at_any_time() -> None:
-    found = join(runner("one", 0, 10, session_ids=("a",)), session("a", 500, 600, tags=("interactive",)))
-    assert list(found) == ["runner:one"]
-
-
 def test_sessions_in_the_time_of_a_loop_are_joined_and_others_are_not() -> None:
     found = join(
         runner("one", 0, 30),
@@ -92,24 +87,23 @@ def test_sessions_in_the_time_of_a_loop_are_joined_and_others_are_not() -> None:
     assert one.aliases == ("claude:first", "claude:second")
 
 
-@pytest.mark.parametrize("fields", [{"cwd": "/other"}, {"tags": ("interactive",)}, {"started_at": None}])
-def test_a_session_elsewhere_or_of_a_person_or_without_a_time_is_not_joined(fields: dict[str, Any]) -> None:
-    assert len(join(runner("one", 0, 10), session("a", 1, 2, **fields))) == 2
-
-
-def test_a_session_of_another_agent_than_the_loop_uses_is_not_joined() -> None:
-    one = runner("one", 0, 10, owner="claude")
-    assert set(join(one, session("a", 1, 2), session("b", 1, 2, agent="codex"))) == {"runner:one", "codex:b"}
-
-
-def test_a_session_of_unknown_kind_is_joined_only_if_the_loop_uses_its_agent() -> None:
-    unknown = session("a", 1, 2, tags=())
-    assert len(join(runner("one", 0, 10), unknown)) == 2
-    assert len(join(runner("one", 0, 10, owner="claude"), unknown)) == 1
-
-
-def test_the_folder_of_a_loop_without_one_is_the_project() -> None:
-    assert set(join(runner("one", 0, 10), session("a", 1, 2, cwd="/project"))) == {"runner:one"}
+def test_a_session_is_joined_to_a_loop_of_its_time_folder_and_agent() -> None:
+    copied = {"ended_approximate": True, "modified_at": NOW + 500 * MINUTE}
+    rows: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
+        ({}, {"cwd": "/project"}, True),
+        ({}, {"cwd": "/other"}, False),
+        ({}, {"tags": ("interactive",)}, False),
+        ({}, {"tags": ()}, False),
+        ({"owner": "claude"}, {"tags": ()}, True),
+        ({"owner": "claude"}, {"agent": "codex"}, False),
+        ({}, {"started_at": None}, False),
+        ({}, copied, True),  # although the file is newer
+        ({"ended_at": NOW - 600 * MINUTE, "ended_approximate": True, "modified_at": NOW + 30 * MINUTE}, {}, True),
+    ]
+    for loop, fields, is_joined in rows:
+        assert (len(join(runner("one", 0, 10, **loop), session("a", 1, 2, **fields))) == 1) is is_joined, fields
+    named = session("a", 500, 600, tags=("interactive",))
+    assert list(join(runner("one", 0, 10, session_ids=("a",)), named)) == ["runner:one"], "at any time"
 
 
 def test_nothing_is_joined_while_two_loops_run_in_one_folder_and_a_finding_reports_it() -> None:
@@ -184,11 +178,6 @@ def test_sessions_are_the_iterations_of_a_runner_that_records_none() -> None:
     )
 
 
-def test_a_copied_transcript_is_joined_although_its_file_is_newer() -> None:
-    copied = session("a", 1, 2, ended_approximate=True, modified_at=NOW + 500 * MINUTE)
-    assert set(join(runner("one", 0, 10), copied)) == {"runner:one"}
-
-
 def test_details_of_a_loop_have_the_failures_of_its_sessions() -> None:
     failure = Failure(message="exit 1")
     own = (Iteration(number=1, at=NOW + 10 * MINUTE, duration_ms=600_000),)
@@ -229,31 +218,19 @@ def test_parents_in_a_circle_end() -> None:
     assert set(join(runner("one", 0, 10), one, two)) == {"runner:one", "claude:a", "claude:b"}
 
 
-def test_a_running_session_shows_that_a_loop_of_unknown_state_runs() -> None:
+def test_a_running_or_waiting_session_shows_what_an_open_loop_does() -> None:
     one = runner("one", 0, 5, status=LoopStatus.UNKNOWN, ended_at=None, liveness=Liveness.UNKNOWN)
-    current = session(
-        "a", 4, 5, status=LoopStatus.RUNNING, ended_at=None, liveness=Liveness.ALIVE, liveness_reason="process 7 runs"
-    )
+    alive: dict[str, Any] = {"ended_at": None, "liveness": Liveness.ALIVE, "liveness_reason": "process 7 runs"}
+    current = session("a", 4, 5, status=LoopStatus.RUNNING, **alive)
     found = join(one, current)["runner:one"]
-    assert (found.status, found.state_source, found.liveness) == (
-        LoopStatus.RUNNING,
-        StateSource.INFERRED,
-        Liveness.ALIVE,
-    )
-    assert found.liveness_reason == "its session claude:a: process 7 runs"
-
-
-def test_a_loop_waits_if_its_session_waits_for_a_person() -> None:
+    assert (found.status, found.state_source) == (LoopStatus.RUNNING, StateSource.INFERRED)
+    assert (found.liveness, found.liveness_reason) == (Liveness.ALIVE, "its session claude:a: process 7 runs")
     one = runner("one", 0, 5, status=LoopStatus.RUNNING, ended_at=None, liveness=Liveness.ALIVE)
     waiting = session("a", 4, 5, status=LoopStatus.WAITING, ended_at=None, liveness=Liveness.FRESH)
     assert join(one, waiting)["runner:one"].status is LoopStatus.WAITING
-
-
-def test_an_ended_or_paused_loop_keeps_its_state() -> None:
-    current = session("a", 4, 5, status=LoopStatus.RUNNING, ended_at=None, liveness=Liveness.ALIVE)
     for status in (LoopStatus.PAUSED, LoopStatus.FAILED):
-        one = runner("one", 0, 5, status=status, session_ids=("a",))
-        assert join(one, current)["runner:one"].status is status
+        kept = runner("one", 0, 5, status=status, session_ids=("a",))
+        assert join(kept, current)["runner:one"].status is status
 
 
 def test_evidence_of_the_last_session_contradicts_the_claim_of_a_runner() -> None:
@@ -283,11 +260,6 @@ def test_an_iteration_without_a_duration_began_at_the_end_of_the_one_before() ->
     one = runner("one", 0, 30, iterations=iterations)
     found = join(one, session("a", 10, 20, iterations=(Iteration(failures=(failure,)),)))["runner:one"]
     assert [iteration.failures for iteration in found.iterations] == [(), (failure,)]
-
-
-def test_the_last_write_outweighs_an_end_that_is_only_a_date() -> None:
-    one = runner("one", 0, -600, ended_approximate=True, modified_at=NOW + 30 * MINUTE)
-    assert set(join(one, session("a", 1, 20))) == {"runner:one"}
 
 
 def test_a_loop_that_is_only_the_plan_of_another_loop_is_joined_to_the_newest_one() -> None:
@@ -431,28 +403,21 @@ def test_a_contradicted_success_gets_a_badge_and_the_reasons_and_is_not_scored(p
     assert loop_signals(found, WorkReport()) is None
 
 
-@pytest.mark.parametrize(
-    "progress",
-    [
-        Progress(stories=2, stories_done=2),
-        Progress(test_passed=True),
-        Progress(goal_met=True),
-        Progress(goal_met=True, files_changed=0),
-    ],
-)
-def test_a_proven_success_is_scored_as_one(progress: Progress) -> None:
-    found = loop(progress=progress)
-    assert check_claim(found) is found
-    signals = loop_signals(found, WorkReport())
-    assert signals is not None and signals.success
-
-
-@pytest.mark.parametrize("progress", [Progress(), Progress(is_claimed=True), Progress(stories=0, stories_done=0)])
-def test_a_success_without_any_evidence_is_neither_contradicted_nor_scored(progress: Progress) -> None:
-    found = check_claim(loop(progress=progress))
-    assert found.badges == ()
-    assert loop_signals(found, WorkReport()) is None
-    assert work_outcome(found) == "unknown"
+def test_only_a_success_with_evidence_is_scored() -> None:
+    proofs: list[dict[str, Any]] = [
+        {"stories": 2, "stories_done": 2},
+        {"test_passed": True},
+        {"goal_met": True},
+        {"goal_met": True, "files_changed": 0},
+    ]
+    for proof in proofs:
+        found = loop(progress=Progress(**proof))
+        assert check_claim(found) is found
+        signals = loop_signals(found, WorkReport())
+        assert signals is not None and signals.success
+    for nothing in (Progress(), Progress(is_claimed=True), Progress(stories=0, stories_done=0)):
+        found = check_claim(loop(progress=nothing))
+        assert (found.badges, loop_signals(found, WorkReport()), work_outcome(found)) == ((), None, "unknown")
 
 
 def test_a_promise_of_a_loop_that_runs_is_contradicted_by_open_stories() -> None:
@@ -461,46 +426,31 @@ def test_a_promise_of_a_loop_that_runs_is_contradicted_by_open_stories() -> None
     assert check_claim(loop(LoopStatus.RUNNING, Progress(stories=2, stories_done=1))).badges == ()
 
 
-@pytest.mark.parametrize(
-    ("progress", "expected"),
-    [
-        (Progress(files_changed=0), (LoopStatus.COMPLETED, "end_turn")),
-        (Progress(test_passed=True, files_changed=0), (LoopStatus.COMPLETED, "end_turn")),
-        (Progress(test_passed=False), (LoopStatus.FAILED, TESTS_FAILED)),
-    ],
-)
-def test_a_session_without_a_goal_claims_nothing_at_the_end_of_its_turn(
-    progress: Progress, expected: tuple[LoopStatus, str]
-) -> None:
-    found = check_claim(loop(progress=progress, owner="some", end_reason="end_turn"))
-    assert (found.status, found.end_reason) == expected
-    assert found.badges == ()
-
-
-def test_a_goal_that_a_session_reached_is_a_claim() -> None:
+def test_a_session_claims_something_only_with_a_goal() -> None:
+    done, failed = (LoopStatus.COMPLETED, "end_turn"), (LoopStatus.FAILED, TESTS_FAILED)
+    for progress, expected in (
+        (Progress(files_changed=0), done),
+        (Progress(test_passed=True, files_changed=0), done),
+        (Progress(test_passed=False), failed),
+    ):
+        found = check_claim(loop(progress=progress, owner="some", end_reason="end_turn"))
+        assert ((found.status, found.end_reason), found.badges) == (expected, ())
     found = check_claim(loop(progress=Progress(test_passed=False), owner="some", criteria=("npm test exits 0",)))
     assert found.badges == (CONTRADICTED,)
 
 
-def test_an_inferred_failure_is_not_scored() -> None:
+def test_success_of_loops_of_this_project_and_of_inferred_states() -> None:
+    for status, success in ((LoopStatus.COMPLETED, True), (LoopStatus.LIMIT, False), (LoopStatus.RUNNING, None)):
+        assert Loop(id="a", status=status).success is success, "loops of this project need no proof"
     assert loop(LoopStatus.FAILED).success is False
     assert loop(LoopStatus.FAILED, state_source=StateSource.INFERRED).success is None
+    assert Progress(stories=1, stories_done=4).stories_open == 0
 
 
 def test_the_report_of_a_person_outweighs_a_claim() -> None:
     event = make_event(1, "outcome", NOW, loop_id="some:1", pattern_id="", success=True)
     signals = loop_signals(loop(progress=Progress()), WorkReport((event,)))
     assert signals is not None and signals.success
-
-
-def test_loops_of_this_project_need_no_proof() -> None:
-    assert Loop(id="a", status=LoopStatus.COMPLETED).success is True
-    assert Loop(id="a", status=LoopStatus.LIMIT).success is False
-    assert Loop(id="a", status=LoopStatus.RUNNING).success is None
-
-
-def test_more_finished_than_known_stories_leave_none_open() -> None:
-    assert Progress(stories=1, stories_done=4).stories_open == 0
 
 
 START = datetime(2026, 11, 20, 11, 20, 5, tzinfo=UTC)

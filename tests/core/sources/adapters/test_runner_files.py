@@ -38,20 +38,20 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_no_file_appears_beside_a_closed_database(
-    files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path
+def test_changes_of_an_open_database_are_read_and_an_unchanged_one_is_opened_once(
+    files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer.close()
+    assert files.rows(tmp_path / "none.sqlite", QUERY) == [] and not files.findings
     assert files.rows(tmp_path / "a.sqlite", QUERY) == [(1,)]
-    assert names(tmp_path) == {"a.sqlite"}
-
-
-def test_changes_of_an_open_database_are_read(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
-    assert files.rows(tmp_path / "a.sqlite", QUERY) == [(1,)]
-    writer.execute("INSERT INTO t VALUES (2)")
+    writer.execute("INSERT INTO t VALUES (CAST(x'61ff' AS TEXT))")
     writer.commit()
-    assert files.rows(tmp_path / "a.sqlite", QUERY) == [(1,), (2,)]
-    assert not files.findings
+    expected = [(1,), ("a\N{REPLACEMENT CHARACTER}",)]
+    assert files.rows(tmp_path / "a.sqlite", QUERY) == expected, "a text that is not UTF-8"
+    writer.close()
+    assert files.rows(tmp_path / "a.sqlite", QUERY) == expected and not files.findings
+    assert names(tmp_path) == {"a.sqlite"}, "no file appears beside a closed database"
+    monkeypatch.setattr(sqlite3, "connect", None)
+    assert files.rows(tmp_path / "a.sqlite", QUERY) == expected
 
 
 def test_a_log_without_its_index_is_a_finding(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
@@ -82,30 +82,10 @@ def test_a_damaged_database_has_no_rows(files: RunnerFiles, tmp_path: Path, data
     assert len(files.findings) == 1
 
 
-def test_texts_that_are_not_utf_8_are_read(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
-    writer.execute("UPDATE t SET a = CAST(x'61ff' AS TEXT)")
-    writer.commit()
-    assert files.rows(tmp_path / "a.sqlite", QUERY) == [("a\N{REPLACEMENT CHARACTER}",)]
-
-
 def test_a_limited_number_of_queries_is_kept(files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path) -> None:
     for number in range(2 * MAX_QUERIES):
         assert files.rows(tmp_path / "a.sqlite", "SELECT ?", (number,)) == [(number,)]
     assert len(files._databases._rows) == MAX_QUERIES
-
-
-def test_a_missing_database_has_no_rows_and_no_finding(files: RunnerFiles, tmp_path: Path) -> None:
-    assert files.rows(tmp_path / "none.sqlite", QUERY) == []
-    assert not files.findings
-
-
-def test_an_unchanged_database_is_opened_once(
-    files: RunnerFiles, writer: sqlite3.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer.close()
-    assert files.rows(tmp_path / "a.sqlite", QUERY) == [(1,)]
-    monkeypatch.setattr(sqlite3, "connect", None)
-    assert files.rows(tmp_path / "a.sqlite", QUERY) == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -326,21 +306,12 @@ def main(tmp_path: Path) -> Path:
 
 
 def test_the_working_trees_of_a_repository_are_found(main: Path, tmp_path: Path) -> None:
+    assert find_worktrees(tmp_path) == (), "no repository"
     assert find_worktrees(main) == (tmp_path / "one", tmp_path / "two")
-
-
-def test_from_a_working_tree_the_others_and_the_main_one_are_found(main: Path, tmp_path: Path) -> None:
     assert find_worktrees(tmp_path / "one") == (main, tmp_path / "two")
-
-
-def test_a_folder_without_a_repository_has_none(tmp_path: Path) -> None:
-    assert find_worktrees(tmp_path) == ()
-
-
-@pytest.mark.parametrize("target", ["/", "/etc", "../one/.git", "", "\0", "/missing/.git"])
-def test_a_tree_that_does_not_refer_to_the_repository_is_none(main: Path, tmp_path: Path, target: str) -> None:
-    (main / ".git/worktrees/one/gitdir").write_text(f"{target}\n")
-    assert find_worktrees(main) == (tmp_path / "two",)
+    for target in ("/", "/etc", "../one/.git", "", "\0", "/missing/.git"):
+        (main / ".git/worktrees/one/gitdir").write_text(f"{target}\n")
+        assert find_worktrees(main) == (tmp_path / "two",), "a tree that does not refer to the repository"
 
 
 def test_without_home_no_private_folder_is_known(tmp_path: Path) -> None:
