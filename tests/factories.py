@@ -22,8 +22,8 @@ from core.base.steps import group_pairs, run_all
 from core.decisions.case import Decided
 from core.decisions.commands import Command, PatternCommand, bulk
 from core.decisions.curator import Curator, Target
-from core.decisions.exchange.export import Entry, Exported, export
-from core.decisions.exchange.import_plan import Action, ImportPlan, LocalRegistry, plan_import, read_import
+from core.decisions.export import Entry, Exported, export
+from core.decisions.import_plan import Action, ImportPlan, LocalRegistry, plan_import, read_import
 from core.decisions.merge import as_read
 from core.files.file_reader import Stamp, decode
 from core.index.database import list_tables
@@ -35,8 +35,8 @@ from core.index.review_items import ReviewItem
 from core.index.texts import Texts
 from core.index.verdicts import VerdictsInMemory
 from core.learning import evidence
-from core.learning.assessment import RULE, Assessment
 from core.learning.inversion import Inversion
+from core.learning.maturity import RULE, Assessment
 from core.learning.scoreboard import Scoreboard
 from core.project.forecast import Forecast, Forecaster
 from core.project.project import Project
@@ -56,10 +56,9 @@ from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.records.team import TeamSums
 from core.retrieval.embeddings import Floats
-from core.retrieval.index import PatternIndex
 from core.retrieval.injection import Ranking
 from core.retrieval.past_tasks import FitInputs, PastTasks, WordWeights
-from core.retrieval.relevance import measure_relevance
+from core.retrieval.relevance import PatternIndex, measure_relevance
 from core.retrieval.task import TaskProfile
 from core.show.metrics.sections import Figure, Row
 from core.show.metrics.sections import Kind as FigureKind

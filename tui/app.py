@@ -541,7 +541,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
 
     def undo_hint(self) -> str:
         """Return the label of the undo key; "" if the newest decision is another user's."""
-        from core.decisions.decision_text import verb_text
+        from core.decisions.case import verb_text
 
         last = self._last_decision()
         return f"undo {verb_text(last)}" if last is not None and is_same_user(last.by, self.project.by) else ""
@@ -554,7 +554,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
     def _undo(self, undone: Callable[[Decision], None]) -> None:
         """Call `undone` and undo the newest decision, once all decisions are written."""
         from core.decisions import commands
-        from core.decisions.decision_text import subject_text, verb_text
+        from core.decisions.case import subject_text, verb_text
         from tui.screens.dialogs import Confirm
 
         if self._pending_decisions:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.base.errors import Conflict
 from core.base.formatting import format_age, shorten_id
 from core.base.text import visible_line
-from core.decisions.decision_text import about_text, verb_text
+from core.decisions.case import about_text, verb_text
 from core.decisions.undo import ALONE, affected_ids
 from core.records.decisions import TURNS, Decision, Verb
 

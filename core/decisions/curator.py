@@ -26,8 +26,8 @@ from core.decisions.commands import Command, PatternCommand, Promote
 from core.decisions.conflicts import ExpectedState, check_decisions, check_newest, check_texts
 from core.decisions.pattern_registry import UnitOfWork
 from core.decisions.record_changes import Batch
-from core.learning.assessment import HELD, QUARANTINE, Assessment
 from core.learning.bursts import MEMBER
+from core.learning.maturity import HELD, QUARANTINE, Assessment
 from core.records.decisions import EDIT_TEXT, REPAIR, SET_ANCHORS, VERBS, WITHDRAW, Decision, Verb
 from core.records.patterns import ID_PREFIXES, Maturity, Pattern, PatternType
 from core.sources.ledger import Ledger

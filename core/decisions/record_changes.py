@@ -18,8 +18,7 @@ from core.base.paths import ProjectPaths
 from core.base.scanning.verdict import describe_suspicions
 from core.base.text import plural, visible_line
 from core.decisions.apply import FreeIds, pattern_path
-from core.decisions.case import Draft, already_done
-from core.decisions.decision_text import ABOUT
+from core.decisions.case import ABOUT, Draft, already_done
 from core.decisions.merge import as_read, check_pair, merge_changes
 from core.decisions.pattern_registry import Registry, Stored, check_storable
 from core.files.git import read_head, read_head_at
@@ -41,7 +40,7 @@ from core.records.times import iso, parse_time
 from core.sources.patterns import read_patterns, text_of
 
 if TYPE_CHECKING:
-    from core.decisions.exchange.import_plan import ImportPlan
+    from core.decisions.import_plan import ImportPlan
     from core.records.extractions import Extraction
     from core.records.patterns import RecordRepair
 

@@ -16,10 +16,9 @@ from msgspec.structs import asdict
 from core.base.errors import BadInput, Unwritable
 from core.base.text import visible_line
 from core.files.file_reader import MAX_PATTERN_BYTES, Problem, read_file
-from core.learning.errors import ErrorEntry, ErrorStorage, unknown_error
 from core.learning.maturity import parse_moment
 from core.learning.outcomes import FeedbackEvent, Verdict
-from core.learning.storage import FeedbackStorage, with_id
+from core.learning.storage import ErrorEntry, ErrorStorage, FeedbackStorage, unknown_error, with_id
 from core.records.events import ErrorNote, Event, event_id
 from core.sources.events import append_events, read_events
 

@@ -20,12 +20,11 @@ from core.base.scanning.normalization import find_scripts
 from core.base.scanning.verdict import describe_suspicions, find_stopping_severity, list_suspicions, pin_covers
 from core.base.text import plural
 from core.decisions import commands
-from core.decisions.case import DECIDED_TEXT, Case, Draft, already_done, change, since
-from core.decisions.decision_text import ABOUT
+from core.decisions.case import ABOUT, DECIDED_TEXT, Case, Draft, already_done, change, since
 from core.decisions.merge import as_read
 from core.decisions.pattern_registry import OVERRIDE
-from core.learning.assessment import QUARANTINE
 from core.learning.bursts import MEMBER, UNDATED
+from core.learning.maturity import QUARANTINE
 from core.records.decisions import (
     ALL_USES,
     APPROVE,

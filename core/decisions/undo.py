@@ -8,8 +8,7 @@ from typing import Final
 from core.base.errors import AlreadyDone, Refused, UnknownRecord
 from core.base.formatting import format_day, shorten_id
 from core.base.text import plural
-from core.decisions.case import Draft
-from core.decisions.decision_text import recorded_state, subject_text, verb_text
+from core.decisions.case import Draft, recorded_state, subject_text, verb_text
 from core.records.decisions import (
     REPAIR,
     TURNS,

@@ -47,7 +47,7 @@ def cache_path(project: Path, ending: str) -> Path:
 
 
 def team_file() -> Path:
-    """Return the file with the projects that the user has joined to a team; see `core.team.consent`."""
+    """Return the file with the projects that the user has joined to a team; see `core.team.connection`."""
     return config_folder() / "team.json"
 
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.retrieval.embeddings import ComparableWork, Coverage, Embeddings
-    from core.retrieval.index import PatternIndex
     from core.retrieval.past_tasks import PastTasks, WordWeights
+    from core.retrieval.relevance import PatternIndex
     from core.tasks.debug_index import DebugIndex
     from core.tasks.escalations import EscalatedSession
 

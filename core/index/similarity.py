@@ -16,7 +16,7 @@ import numpy as np
 from core.index.columns import RowsById, read_cells, write_cells
 from core.index.database import set_meta
 from core.index.terms import COMPARED, StoredPatternIndex, StoredPostings, TermWriter, list_changes
-from core.retrieval.index import TYPES, of_kind
+from core.retrieval.relevance import TYPES, of_kind
 from core.retrieval.similarity import (
     AT_ONCE,
     BANDS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.index.snapshot import IndexedSnapshot
     from core.records.patterns import Pattern, PatternType
     from core.records.snapshot import Delta
-    from core.retrieval.index import Rows
+    from core.retrieval.relevance import Rows
     from core.retrieval.similarity import Hashes, Numbers
 
 _SIZE: Final = "compared words"  # name of the column with the number of words by place

@@ -23,7 +23,6 @@ from core.index.columns import CHUNK, Numbering, PatternIds, RowsById, find_plac
 from core.index.database import count_change, pack, unpack
 from core.index.records import Decoder, Reader, encode
 from core.retrieval.embeddings import Closeness, ComparableWork, Floats, scale_closeness, task_text
-from core.retrieval.index import FOUND_IN, TAG, TYPES, PatternIndex, Term, count_tags, of_kind, pattern_terms
 from core.retrieval.reflections import (
     UNTITLED_WEIGHTS,
     WEIGHTS,
@@ -36,6 +35,7 @@ from core.retrieval.reflections import (
     memory_source,
     work_title,
 )
+from core.retrieval.relevance import FOUND_IN, TAG, TYPES, PatternIndex, Term, count_tags, of_kind, pattern_terms
 from core.retrieval.task import TaskProfile, content_words
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Delta,
         Snapshot,
     )
-    from core.retrieval.index import (
+    from core.retrieval.relevance import (
         Rows,
     )
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from core.records.snapshot import (
         Delta,
     )
-    from core.retrieval.index import (
+    from core.retrieval.relevance import (
         PatternIndex,
         Rows,
     )

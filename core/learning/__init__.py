@@ -8,26 +8,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from core.learning.errors import *
     from core.learning.explanation import *
     from core.learning.inversion import *
     from core.learning.maturity import *
     from core.learning.outcomes import *
     from core.learning.storage import *
-    from core.learning.strategies import *
 
 _NAMES: Final = {
-    "errors": "ErrorAccumulator ErrorEntry ErrorStats ErrorStorage MemoryErrors classify_error",
     "explanation": "LineageEvent build_lineage format_lineage",
-    "inversion": "ObservedPattern PatternInversion Recorded format_anti_patterns format_successful_patterns invert "
+    "inversion": "ObservedPattern PatternInversion Recorded extract_strategies format_anti_patterns "
+    "format_successful_patterns invert "
     "inversion_triggered invert_text polarity_lint record_observation should_invert",
     "maturity": "MaturityFeedback PatternMaturity Result create_maturity decayed_counts decayed_value deprecate "
     "format_maturity format_patterns_with_maturity maturity_state multiplier next_change promote reset state_calendar "
     "state_of update_maturity",
     "outcomes": "CriterionWeight FeedbackEvent Outcome OutcomeSignals Verdict WeightedScores apply_weights "
     "criterion_weight criterion_weights effective_weight score_outcome should_deprecate_criterion verdict_of",
-    "storage": "FeedbackStorage MaturityStorage MemoryFeedback MemoryMaturity MemoryPatterns PatternStorage",
-    "strategies": "extract_strategies",
+    "storage": "ErrorAccumulator ErrorEntry ErrorStats ErrorStorage FeedbackStorage MaturityStorage MemoryErrors "
+    "MemoryFeedback MemoryMaturity MemoryPatterns PatternStorage classify_error",
 }
 """The public names by the module that defines them."""
 _MODULES: Final = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}

@@ -25,7 +25,7 @@ from core.base.text import plural
 from core.records.patterns import DECOMPOSITION_TAG, PatternType
 
 if TYPE_CHECKING:
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.records.events import Event
     from core.records.patterns import Pattern
 

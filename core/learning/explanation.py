@@ -14,10 +14,19 @@ from msgspec.structs import replace
 
 from core.base.formatting import format_age, format_percent
 from core.base.text import plural, visible_line
-from core.learning.assessment import HELD, INVERSION, QUARANTINE, Assessment
 from core.learning.evidence import AGGREGATE, TREND, UseCounts, claimed_rate, is_later, round_half_up, usable_trend
 from core.learning.evidence_inputs import TEAM
-from core.learning.maturity import STATES, decayed_counts, fewest_results, state_calendar, state_of
+from core.learning.maturity import (
+    HELD,
+    INVERSION,
+    QUARANTINE,
+    STATES,
+    Assessment,
+    decayed_counts,
+    fewest_results,
+    state_calendar,
+    state_of,
+)
 from core.records.decisions import TURNS, Author, Decision, Verb
 from core.records.events import Observation
 from core.records.findings import Finding, Severity

@@ -1,6 +1,7 @@
 """Inversion of a failing pattern to a warning; docs/scoring.md#inversion.
 
-Below, observed strategies of other programs; docs/learning-api.md#inversion.
+Below, observed strategies of other programs, docs/learning-api.md#inversion, and the detection of strategies in free
+text, docs/scoring.md#decomposition-strategies.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from heapq import nsmallest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from core.base.polarity import find_prohibition
+from core.base.polarity import Negations, find_prohibition, normalize_sentences
 from core.base.prompt_text import escape_line
 from core.base.settings import AntiPatternSettings, InjectionSettings
 from core.base.steps import group_pairs
@@ -28,9 +31,8 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.records.events import Observation
-
 
 _ID_SLUG: Final = re.compile(r"^(?:pat-(?:error|success|anti)|tmpl|pattern)-(?P<slug>.+?)(?:-\d{3,})?$")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
@@ -396,3 +398,46 @@ def format_successful_patterns(patterns: Iterable[ObservedPattern], min_success_
 
 def _section(heading: str, introduction: str, lines: list[str]) -> str:
     return "\n".join([f"## {heading}", "", introduction, "", *lines]) if lines else ""
+
+
+_PART: Final = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def load_expressions() -> dict[str, re.Pattern[str]]:
+    """Load the regular expressions in `strategies.yaml`, by title of the strategy."""
+    import yaml  # takes 10 ms, and few commands need strategies
+
+    text = Path(__file__).with_name("strategies.yaml").read_text(encoding="utf-8")
+    table: dict[str, Any] = yaml.load(text, yaml.CSafeLoader)
+    parts, found = table["parts"], {}
+    for title, strategy in table["strategies"].items():
+        wordings = []
+        if noun := strategy.get("split_by"):
+            whole = {**parts, "noun": f"{parts[noun]}{parts['whole']}"}
+            wordings += [_expand(wording, {**parts, "noun": parts[noun]}) for wording in table["split_by"]]
+            wordings += [_expand(wording, whole) for wording in table["one_per"]]
+        if noun := strategy.get("one_per"):
+            wordings += [_expand(wording, {**parts, "noun": parts[noun]}) for wording in table["one_per"]]
+        wordings += [_expand(wording, parts) for wording in strategy.get("expressions", ())]
+        found[title] = re.compile(rf"\b(?:{'|'.join(wordings)})\b")
+    return found
+
+
+def _expand(wording: str, parts: Mapping[str, str]) -> str:
+    return _PART.sub(lambda name: _expand(parts[name[1]], parts), wording)
+
+
+def extract_strategies(description: str) -> list[str]:
+    """Return the titles of the common strategies that a description uses.
+
+    A mention that is negated within its clause ("don't split by file type", "by feature instead of by layer",
+    "one file per subtask is not an option") does not count. Only the first `core.base.polarity.MAX_TEXT` characters
+    are read. Each title is returned once, first use first. Raises BadInput if `description` is not a text.
+    """
+    check_text(description, "description")
+    text = normalize_sentences(description)
+    expressions = load_expressions().items()
+    mentions = sorted((found.end(), title) for title, regex in expressions for found in regex.finditer(text))
+    negations = Negations(text)
+    return list(dict.fromkeys(title for end, title in mentions if not negations.covers(end)))

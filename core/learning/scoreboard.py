@@ -20,7 +20,6 @@ from core.base.errors import UnknownRecord
 from core.base.formatting import shorten_id
 from core.base.scanning.normalization import find_common_scripts
 from core.base.scanning.verdict import find_stopping_severity, list_suspicions, pin_covers, stops_orders
-from core.learning.assessment import HELD, HUMAN, INVERSION, QUARANTINE, RULE, SCRIPT, Assessment
 from core.learning.evidence import LOOP, claimed_rate
 from core.learning.evidence_inputs import (
     EvidenceInputs,
@@ -35,8 +34,15 @@ from core.learning.explanation import reconcile_record
 from core.learning.inversion import Alternatives, Inversion, inversion_triggered, propose_inversion
 from core.learning.maturity import (
     CODES,
+    HELD,
+    HUMAN,
+    INVERSION,
+    QUARANTINE,
+    RULE,
+    SCRIPT,
     SECONDS_PER_DAY,
     STATES,
+    Assessment,
     change_within,
     decayed_counts,
     multipliers,

@@ -31,16 +31,15 @@ from core.decisions.case import Decided
 from core.decisions.commands import Extract
 from core.decisions.use_counts import CountResult
 from core.index.project_state import ledger_error
-from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
+from core.learning.maturity import Assessment
 from core.questions.extraction.material import Materials
 from core.questions.extraction.recorded_work import is_error_of
 from core.records.debug_sessions import PASSED, DebugSession, Failure, Lesson
 from core.records.events import Event, event_id
 from core.records.extractions import Extraction
 from core.records.patterns import Pattern, PatternType
-from core.retrieval.index import FOUND_IN
-from core.retrieval.relevance import list_places, matches_failure, measure_relevance
+from core.retrieval.relevance import FOUND_IN, list_places, matches_failure, measure_relevance
 from core.retrieval.rendering import join_parts, render_patterns
 from core.retrieval.task import analyse_task
 from core.tasks.debug_index import ANY_FILE, FixTemplate, fix_key, report_fix_templates

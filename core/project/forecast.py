@@ -30,8 +30,7 @@ from core.files.file_reader import MAX_PATTERN_BYTES, Problem, read_file
 from core.files.json_editor import BadJson
 from core.index.project_state import pattern_lineage
 from core.index.review_items import DUPLICATE, ReviewItem
-from core.learning.assessment import HELD, QUARANTINE, Assessment
-from core.learning.maturity import STATES
+from core.learning.maturity import HELD, QUARANTINE, STATES, Assessment
 from core.project.project import Project
 from core.questions.context_recipients import (
     LOOP,

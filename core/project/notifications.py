@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.base.text import visible_line
-from core.decisions.decision_text import about_text, subject_text, verb_text
+from core.decisions.case import about_text, subject_text, verb_text
 from core.index.project_state import all_findings
 from core.index.review_items import (
     BORDERLINE,

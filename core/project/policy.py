@@ -17,7 +17,7 @@ from core.base.validation import format_value
 from core.files.file_reader import decode_yaml
 from core.files.hash_chain import NOT_AS_WRITTEN
 from core.index.project_state import all_findings, explain_pattern
-from core.learning.assessment import DECIDED
+from core.learning.maturity import DECIDED
 from core.questions.context_recipients import ContextCache, Recipient, list_recipients
 from core.records.findings import Finding, Severity
 from core.records.patterns import Maturity

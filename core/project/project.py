@@ -19,10 +19,9 @@ from core.base.text import plural, visible_line
 from core.base.user_settings import read_user_settings, user_settings_file
 from core.decisions import commands, record_changes
 from core.decisions.apply import FreeIds
-from core.decisions.case import clean
+from core.decisions.case import clean, verb_text
 from core.decisions.conflicts import ExpectedState
 from core.decisions.curator import Curator, Target
-from core.decisions.decision_text import verb_text
 from core.decisions.merge import as_read
 from core.decisions.pattern_registry import OVERRIDE, Registry
 from core.decisions.record_changes import PRUNE
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from core.base.settings import PruningSettings
     from core.decisions.case import Decided, Progress
     from core.decisions.curator import DecisionGate
-    from core.decisions.exchange.import_plan import Arriving, ImportPlan
+    from core.decisions.import_plan import Arriving, ImportPlan
     from core.index.project_state import ProjectState
     from core.learning.bursts import Burst
     from core.learning.experiments import Assignment
@@ -337,16 +336,16 @@ class Project(ProjectReader):
 
     def import_plan(self, name: str, data: bytes) -> ImportPlan:
         """Return what `ImportPatterns` would change, without writing."""
-        from core.decisions.exchange.import_plan import read_import
-        from core.decisions.exchange.origins import known_origin
+        from core.decisions.import_plan import read_import
+        from core.decisions.merge import known_origin
 
         with self._lock:
             ids = FreeIds(self.project)
             return self._plan_import(read_import(name, data), Registry(self.project), ids, known_origin(self.project))
 
     def _import_patterns(self, command: commands.ImportPatterns, now: datetime) -> Decided:
-        from core.decisions.exchange.import_plan import read_import
-        from core.decisions.exchange.origins import project_origin
+        from core.decisions.import_plan import read_import
+        from core.decisions.merge import project_origin
 
         arriving = read_import(command.name, command.data)
         origin = project_origin(self.project, self.settings.watch.retry_seconds)
@@ -358,7 +357,7 @@ class Project(ProjectReader):
         return act.decided
 
     def _plan_import(self, arriving: Arriving, registry: Registry, ids: FreeIds, origin: str) -> ImportPlan:
-        from core.decisions.exchange.import_plan import LocalRegistry, plan_import
+        from core.decisions.import_plan import LocalRegistry, plan_import
 
         snapshot = self._view.snapshot
         archives, _ = read_archives(self.project)
@@ -649,7 +648,7 @@ class JoinedGate:
         return self._gate
 
     def _open_gate(self) -> TeamGate | None:
-        from core.team.consent import find_joined
+        from core.team.connection import find_joined
 
         joined = find_joined(self._project.project.project)
         if joined is None:

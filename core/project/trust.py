@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from core.base.scanning.verdict import highest_severity
 from core.base.text import plural
-from core.decisions.exchange.origins import known_origin
+from core.decisions.merge import known_origin
 from core.records.decisions import TURNS, Decision, Verb
 from core.records.patterns import Severity
 from core.trust.projects import is_trusted, revoke_answer, save_answer

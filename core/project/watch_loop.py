@@ -506,9 +506,9 @@ def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedCopy]
     """Return what opens a project for its team; None if it belongs to no team."""
     if not team_file().exists():  # so that nothing of a team is imported
         return None
-    from core.team import consent
+    from core.team import connection
 
-    joined = consent.find_joined(project.project.project)
+    joined = connection.find_joined(project.project.project)
     if joined is None:
         return None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.decisions.commands import Command, PatternCommand
     from core.index.project_state import ProjectState
     from core.index.review_items import ReviewItem
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.records.reflections import JoinedLesson
 
 SNOOZE_DAYS: Final = 7  # Length of a snooze without a date, in days.

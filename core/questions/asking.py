@@ -19,7 +19,7 @@ from core.base.settings import Settings
 from core.base.text import visible_line
 from core.index.experiment import PatternTrials, find_harmful
 from core.index.review_items import KINDS, EditedFile, HeldText, ReviewItem, WeakenedTest
-from core.learning.assessment import describe_counts
+from core.learning.maturity import describe_counts
 from core.learning.scoreboard import Scoreboard
 from core.questions.impact import PatternImpacts, good_enough, priority, weekly
 from core.records.anchors import AnchorChange

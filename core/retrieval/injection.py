@@ -17,7 +17,6 @@ from core.base.formatting import format_percent
 from core.base.prompt_text import APPROVED, NO_BLOCKS, UNREVIEWED, Blocks, Voice
 from core.base.scanning.verdict import describe_suspicions, find_combined_harm, find_completed_harm, find_harm_when_cut
 from core.base.text import visible_line
-from core.learning.assessment import INVERSION, Assessment
 from core.learning.evidence import find_origin
 from core.learning.experiments import Assignment
 from core.learning.inversion import (
@@ -27,10 +26,10 @@ from core.learning.inversion import (
     format_successful_patterns,
     remove_warning_prefix,
 )
+from core.learning.maturity import INVERSION, Assessment
 from core.learning.statistics import jeffreys_interval
 from core.records.patterns import DECOMPOSITION_TAG, Maturity, Pattern, PatternType
 from core.records.times import day_of
-from core.retrieval.index import TAG, TYPES, PatternIndex
 from core.retrieval.reflections import (
     ReflectionChoice,
     ReflectionLeftOut,
@@ -38,6 +37,7 @@ from core.retrieval.reflections import (
     put_reflections,
     render_reflections,
 )
+from core.retrieval.relevance import TAG, TYPES, PatternIndex
 from core.retrieval.rendering import Item, count_tokens, render_patterns
 from core.retrieval.task import TaskProfile
 

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from core.retrieval.embeddings import Closeness, Floats, scale_closeness, task_text
-from core.retrieval.index import TYPES, PatternIndex, Rows, index_rows
-from core.retrieval.relevance import MAX_PAST, RELEVANCE_PARTS, WEIGHTS, count_similarity, measure_relevance
+from core.retrieval.relevance import (
+    MAX_PAST,
+    RELEVANCE_PARTS,
+    TYPES,
+    WEIGHTS,
+    PatternIndex,
+    Rows,
+    count_similarity,
+    index_rows,
+    measure_relevance,
+)
 from core.retrieval.task import TaskProfile, analyse_task, content_words
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from core.base.text import plural, visible_line
 from core.learning.maturity import decayed_value
 from core.records.episodes import Task, TaskStatus
 from core.records.loops import Loop, LoopStatus, Outcome
-from core.retrieval.contradiction import MIN_SIMILARITY, Statement
 from core.retrieval.embeddings import ComparableWork, task_text
 from core.retrieval.rendering import REFLECTIONS_ONLY, count_tokens, format_heading, join_parts
-from core.retrieval.similarity import TextPool
+from core.retrieval.similarity import MIN_SIMILARITY, Statement, TextPool
 
 if TYPE_CHECKING:
     from core.base.settings import InjectionSettings

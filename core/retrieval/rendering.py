@@ -20,8 +20,8 @@ from core.base.prompt_text import (
 )
 from core.base.scanning.verdict import find_withhold_reason
 from core.base.text import plural, visible_line
-from core.learning.assessment import Assessment
 from core.learning.evidence import round_half_up
+from core.learning.maturity import Assessment
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 Two patterns of the same type are compared by signature and description, with sorted words: `token_sort_ratio` of
 rapidfuzz, 0..1. `core.index.similarity` chooses the pairs. Where words are so frequent that reading the rows of each
 would take long, as in 100,000 texts of few words, these are texts with an equal min-hash.
+
+Below, sentences with opposite demands, which are found by words, not grammar.
 """
 
 from __future__ import annotations
@@ -11,19 +13,23 @@ import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from msgspec import Struct
 
+from core.base.polarity import is_negated
+from core.base.regexes import lazy_regex
+from core.base.text import strip_label
 from core.records.patterns import Pattern, PatternType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from core.retrieval.index import Rows
-
+    Rows = NDArray[np.int32]
     Numbers = NDArray[np.signedinteger]
     Hashes = NDArray[np.uint32]  # shape (texts, `BANDS`)
 
@@ -252,3 +258,101 @@ def _line_words(text: str) -> str:
     """Return the words of a text in order of the alphabet, without signs; "" if there are too few to compare."""
     words = sorted("".join(char if char.isalnum() else " " for char in text.lower()).split())
     return " ".join(words) if len(words) >= MIN_WORDS else ""
+
+
+MIN_SIMILARITY: Final = 0.7  # above it, 0..1, learnings make the same statement unless their demands differ
+
+_REASON: Final = lazy_regex(r"\b(?:so that|because|otherwise|or else|since|damit|weil|sonst)\b.*", re.DOTALL)
+"""The reason for a demand; a negation in it does not negate the demand."""
+_NUMBER: Final = lazy_regex(
+    r"(?<![\w.#/:-])(?<!attempt )(?<!iteration )(?<!line )(?<!step )(?<!loop )(?<!task )"
+    r"\d+(?:[.,]\d+)*\b(?![\w.]*[/:-])"
+    r"(?!(?: of \d+)?(?: \w+)? (?:tests?|errors?|failures?|failing|failed|problems?|warnings?)\b)"
+)  # a number that may be part of the demand: not part of a name, not a position, not a count of results
+_ORDER: Final = lazy_regex(r"\b(?:(before|instead of|rather than|than|bevor|vor|statt|anstatt)|(after|nachdem|nach))\b")
+"""Words between two things whose order matters; for the words of group 2 the second thing comes first."""
+_WORDS: Final = re.compile(r"\w+")
+_UNSPACED: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{2,}")
+_SMALL: Final = frozenset(
+    {"a", "an", "the", "of", "to", "in", "on", "and", "or", "any", "all", "it", "der", "die", "das"}
+)
+
+
+@cache
+def _sides() -> dict[str, tuple[int, int]]:
+    """Return (axis, side) of each form of each word in `opposites.yaml`."""
+    sides = {}
+    lines = Path(__file__).with_name("opposites.yaml").read_text(encoding="utf-8").splitlines()
+    # Importing a parser for all of YAML takes 10 ms, in each hook with a prompt.
+    pairs = (line.removeprefix("- [").removesuffix("]").split(", ") for line in lines if not line.startswith("#"))
+    for axis, pair in enumerate(pairs):
+        for side, words in enumerate(pair):
+            for word in words.split():
+                stem = word.removesuffix("e")
+                for form in (word, f"{word}s", f"{stem}ed", f"{stem}ing"):
+                    sides[form] = (axis, side)
+    return sides
+
+
+class Demand(Struct, frozen=True, gc=False):  # tuples and strings only, so that collections skip it
+    """Parts of a sentence in which two demands can differ."""
+
+    negated: bool = False  # whether the sentence forbids something
+    numbers: tuple[str, ...] = ()  # numbers that are part of the demand, sorted
+    sides: tuple[tuple[int, int], ...] = ()  # (axis, side) of named opposites, unless both sides are named
+    order: tuple[tuple[str, ...], ...] = ()  # sorted words of what comes first, and of what second; else empty
+
+    def differs(self, other: Demand) -> bool:
+        if self.negated != other.negated or (self.numbers and other.numbers and self.numbers != other.numbers):
+            return True
+        theirs = dict(other.sides)
+        if any(theirs.get(axis, side) != side for axis, side in self.sides):
+            return True
+        if not self.order or not other.order:
+            return False
+        # Two things changed places.
+        first, second, their_first, their_second = map(set, (*self.order, *other.order))
+        return bool(first & their_second - second - their_first) and bool(second & their_first - first - their_second)
+
+
+def parse_demand(text: str) -> Demand:
+    """Parse the demand that a sentence makes."""
+    text = _REASON.sub("", text.lower().replace("\u2019", "'"))
+    sides = _sides()
+    sides_named = dict.fromkeys(sides[word] for word in _WORDS.findall(text) if word in sides)
+    axes = [axis for axis, _ in sides_named]
+    order: tuple[tuple[str, ...], ...] = ()
+    if between := _ORDER.search(text):
+        parts = (text[: between.start()], text[between.end() :])
+        parts = parts if between[1] else parts[::-1]
+        order = tuple(tuple(sorted({*_WORDS.findall(part)} - _SMALL)) for part in parts)
+    return Demand(
+        negated=is_negated(text),
+        numbers=tuple(sorted(set(_NUMBER.findall(text)))),
+        sides=tuple(sorted(side for side in sides_named if axes.count(side[0]) == 1)),
+        order=order,
+    )
+
+
+def split_unspaced(text: str) -> str:
+    """Split text in languages without spaces into pairs of characters."""
+    return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
+
+
+class Statement(Struct, frozen=True, gc=False):
+    """Learning in comparable form: its sorted words and its demand."""
+
+    words: str
+    demand: Demand
+
+    @classmethod
+    def of(cls, learning: str) -> Statement:
+
+        text = strip_label(learning)
+        return cls(sorted_words(split_unspaced(text)), parse_demand(text))
+
+    @property
+    def key(self) -> tuple[str, bool, str]:
+        """Unique key for sorting."""
+        demand = self.demand
+        return self.words, demand.negated, f"{demand.numbers} {demand.sides} {demand.order}"

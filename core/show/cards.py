@@ -10,7 +10,7 @@ from core.base.errors import RalphdeckError
 from core.base.formatting import format_percent
 from core.base.pattern_titles import describe_change, pattern_title, select_main
 from core.base.text import plural, visible_line
-from core.decisions.decision_text import verb_text
+from core.decisions.case import verb_text
 from core.index import review_items as kinds
 from core.questions.conflict import choose_kept
 from core.questions.doubts import describe_update

@@ -13,7 +13,7 @@ from msgspec import Struct
 from core.base.formatting import format_percent
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.decisions.decision_text import author_text, verb_text
+from core.decisions.case import author_text, verb_text
 from core.index.review_items import KINDS, ReviewItem
 from core.learning.maturity import STATES, multiplier
 from core.records.decisions import TURNS, Decision, Verb

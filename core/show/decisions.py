@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural
-from core.decisions.decision_text import ABOUT, about_text, author_text, describe_change, verb_text
+from core.decisions.case import ABOUT, about_text, author_text, describe_change, verb_text
 from core.records.decisions import SCAN_RULES, TEXT_HASH, TURNS, Decision, Verb
 from core.records.times import day_of
 from core.show.filter_parser import FieldKind, Fields, Query, Tests, matches

@@ -11,7 +11,7 @@ from core.show.pages.document import Cells, Column, Moment, Part, Sign
 from core.show.pages.signs import state_sign
 
 if TYPE_CHECKING:
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
 
 COLUMNS: Final = (
     Column("state", "state", 7, best=13, about="candidate, established, proven; deprecated or held: no agent gets it"),

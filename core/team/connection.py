@@ -1,38 +1,81 @@
 """Connecting to the server of a team: where the address comes from, limits of time, and what errors mean.
 
-The address never comes from a file in a project. TLS settings, passwords and services are libpq's.
+The address never comes from a file in a project. TLS settings, passwords and services are libpq's. Which projects the
+user has joined to a team is in the user's configuration folder, never in a project: a cloned project can never make
+ralphdeck connect to a server.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from core.base.errors import BadInput, install_hint
+from core.base.errors import BadInput, RalphdeckError, Refused, Unwritable, install_hint
 from core.base.text import visible_line
-from core.team.errors import (
-    AccessDenied,
-    InvalidCall,
-    LevelTooLow,
-    LimitReached,
-    NotMember,
-    Offline,
-    SchemaMismatch,
-    ServerFull,
-    TeamError,
-)
+from core.files.atomic_write import put
+from core.files.file_access import file_lock
+from core.files.file_reader import RawFile, read_file
+from core.files.user_files import team_file
 
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg import Error as DatabaseError
+
+
+class TeamError(RalphdeckError):
+    """Base class; the message names the server or the space, and what to do."""
+
+
+class Offline(TeamError):
+    """The server cannot be reached, is starting, or did not answer in time; try again later."""
+
+
+class ServerFull(Offline, Unwritable):
+    """The server has no space left or accepts no writes; try again later."""
+
+
+class AccessDenied(TeamError):
+    """The server refuses the credentials or the connection; a person must change something."""
+
+
+class NotMember(AccessDenied):
+    """The role is not a member of the space, or the space does not exist."""
+
+
+class SchemaMismatch(TeamError):
+    """The schema in the database is newer or older than the one of this program."""
+
+
+class LevelTooLow(TeamError, Refused):
+    """The level of the member does not allow the call; nothing was written."""
+
+
+class LimitReached(Offline):
+    """The member has sent as much as the space takes from one member in a day; the rest can be sent tomorrow (UTC)."""
+
+
+class InvalidCall(TeamError, BadInput):
+    """The server refused a value; nothing was written."""
+
+
+class TooLarge(InvalidCall):
+    """The space takes no decision of this size; it was not sent."""
+
+
+class ChainBroken(TeamError):
+    """The decisions of the space are not those that its hash chain continues from."""
+
 
 URL_VARIABLE: Final = "RALPHDECK_TEAM_URL"
 FROM_ENVIRONMENT: Final = "env"
@@ -282,3 +325,85 @@ def _read_private(path: Path) -> str:
         return content.decode().strip()
     except UnicodeDecodeError:
         raise BadInput(f"{path} is not text in UTF-8") from None
+
+
+_MAX_BYTES: Final = 4 << 20
+_URL: Final = "url="
+
+
+class Joined(Struct, frozen=True, kw_only=True):
+    """A joined project.
+
+    `source` is where the address of the server comes from: `env`, `service=NAME`, `file=PATH`, or `url=URL` without a
+    password. `id` is that of this working copy in the space, `name` the one that members see.
+    """
+
+    space: str
+    source: str
+    id: UUID
+    name: str
+
+    @property
+    def conninfo(self) -> str:
+        """Address of the server; raises BadInput if its source is not usable now."""
+        if self.source.startswith(_URL):
+            return check_argument(self.source.removeprefix(_URL))
+        return read_conninfo(self.source)
+
+
+class _File(Struct, frozen=True):
+    projects: dict[str, Joined] = {}
+
+
+def url_source(url: str) -> str:
+    """Return the source of an address from the command line; BadInput if it contains a password."""
+    return _URL + check_argument(url)
+
+
+def consent_file() -> Path:
+    return team_file()
+
+
+def read_consent() -> Mapping[str, Joined]:
+    """Return the joined projects by their resolved path; raises TeamError if the file is damaged."""
+    file = consent_file()
+    read = read_file(file, file.parent, _MAX_BYTES)
+    if read is None:
+        return {}
+    try:
+        if isinstance(read, RawFile):
+            return msgspec.json.decode(read.data, type=_File).projects
+        why = read.message
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        why = f"is damaged: {error}"
+    raise TeamError(f"{file} {why}; repair it, or delete it and join again")
+
+
+def find_joined(project: Path) -> Joined | None:
+    """Return how a project has joined its team; None if it has not."""
+    return read_consent().get(str(project.resolve()))
+
+
+def save_joined(project: Path, joined: Joined | None) -> None:
+    """Record that the user has joined a project to a space, or (None) left it."""
+    with _changing() as projects:
+        if joined is None:
+            projects.pop(str(project.resolve()), None)
+        else:
+            projects[str(project.resolve())] = joined
+
+
+@contextmanager
+def _changing() -> Iterator[dict[str, Joined]]:
+    file = consent_file()
+    mask = os.umask(0o077)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file_lock(file.with_suffix(".lock")):
+            projects = dict(read_consent())
+            yield projects
+            put(file, msgspec.json.format(msgspec.json.encode(replace(_File(), projects=projects))) + b"\n")
+    except OSError as error:
+        raise Unwritable(f"cannot write {file}: {error.strerror}") from None
+    finally:
+        os.umask(mask)

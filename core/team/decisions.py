@@ -1,41 +1,48 @@
-"""Decisions of one project in both directions: what is sent, and what the space has meanwhile decided."""
+"""Decisions of one project in both directions: what is sent, and what the space has meanwhile decided.
+
+Below, the hash chain of a space's decisions: the server writes it in commit order, every client can verify it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from core.base.text import visible_line
+from core.base.errors import RalphdeckError
+from core.base.text import plural, visible_line
+from core.decisions.case import about_text, verb_text
 from core.decisions.conflicts import conflict_keys
-from core.decisions.decision_text import about_text, verb_text
 from core.decisions.merge import as_read
 from core.decisions.pattern_registry import Registry
 from core.files.file_reader import is_nested_deeper
 from core.files.json_editor import BadJson, parse_value
 from core.records.decisions import SYNC, TURNS, Decision, Effect, Verb, name_of, sign_as_member
 from core.records.patterns import PatternType
-from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText
+from core.records.team import MAX_DECISION_BYTES, ChainHead, Level, PatternText, SpaceDecision
 from core.records.times import parse_time
 from core.sources.pattern_text import LIST_OF
-from core.team.errors import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge
-from core.team.local_state import DECISIONS_HASH, DECISIONS_SEQ, JOINED, LAST_SYNC, TextBase
+from core.team.connection import ChainBroken, InvalidCall, LevelTooLow, LimitReached, TooLarge, find_joined
+from core.team.local_state import DECISIONS_HASH, DECISIONS_SEQ, JOINED, LAST_SYNC, LocalState, TextBase
 from core.team.receive import Receiver
 from core.team.refusals import Seen, decisions_to_send, describe_late, seen_before, undo_refused
+from core.team.server import Space
 from core.team.sharing import is_shared
 from core.team.texts import make_text
-from core.team.verification import first_head, verify
 
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
     from core.records.team import DecisionReceipt, SpaceDecision
-    from core.team.local_state import LocalState
-    from core.team.server import Space
     from core.team.sharing import Sharing
     from core.team.texts import OpenProject
 
@@ -419,3 +426,92 @@ def _proposals(space: Space, rows: Sequence[SpaceDecision], decisions: Sequence[
         return {}
     deciding = {one.name for one in space.members() if one.level is not None and one.level.allows(Level.REVIEWER)}
     return {row.id: row.member for row in rows if row.id in extractions and row.member not in deciding}
+
+
+class _Identified(msgspec.Struct):
+    id: str
+
+
+def first_head(space_id: UUID) -> ChainHead:
+    """Return the head of a space without decisions."""
+    return ChainHead(seq=0, hash=sha256(str(space_id).encode()).digest())
+
+
+def link_hash(previous: bytes, seq: int, recorded_at: datetime, member: str, payload: str) -> bytes:
+    """Return the hash of a decision; the same as the SQL function `ralphdeck.link_hash`."""
+    name = member.encode()
+    moment = recorded_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    parts = (previous, seq.to_bytes(8), moment.encode(), len(name).to_bytes(4), name, payload.encode())
+    return sha256(b"".join(parts)).digest()
+
+
+def verify(head: ChainHead, decisions: Iterable[SpaceDecision]) -> ChainHead:
+    """Verify decisions that follow `head`; returns the new head, or raises ChainBroken."""
+    for decision in decisions:
+        if decision.seq != head.seq + 1:
+            raise ChainBroken(f"decision {head.seq + 1} is missing in the space; the next one is {decision.seq}")
+        expected = link_hash(head.hash, decision.seq, decision.recorded_at, decision.member, decision.payload)
+        if expected != decision.hash or _id_of(decision.payload) not in (None, decision.id):
+            raise ChainBroken(
+                f"decision {decision.seq} of the space, or one before it, was changed after it was recorded"
+            )
+        head = ChainHead(seq=decision.seq, hash=expected)
+    return head
+
+
+def _id_of(payload: str) -> str | None:
+    """Return the ID in a payload; None if it cannot be read, as a member can send any JSON."""
+    try:
+        return msgspec.json.decode(payload, type=_Identified).id
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+class SpaceVerification(Struct, frozen=True, kw_only=True):
+    """The result for the space of a joined project; with an `obstacle` nothing was verified."""
+
+    space: str
+    decisions: int = 0
+    problem: str = ""
+    obstacle: str = ""
+
+    @property
+    def summary(self) -> str:
+        name = f"team {visible_line(self.space, 80)}"
+        if self.obstacle:
+            return f"{name}: not verified: {visible_line(self.obstacle, 300)}"
+        if self.problem:
+            return f"{name}: {visible_line(self.problem, 300)}"
+        return f"{name}: {plural(self.decisions, 'decision')}: hash chain intact"
+
+
+def verify_space(space: Space, received: ChainHead) -> int:
+    """Verify all decisions of a space; return their number, or raise ChainBroken.
+
+    `received` is the last one that this project has received; the same must be in the space.
+    """
+    head = first_head(space.info.id)
+    is_found = received == head
+    while rows := space.decisions(head.seq):
+        head = verify(head, rows)
+        is_found |= any((row.seq, row.hash) == (received.seq, received.hash) for row in rows)
+    if not is_found:
+        raise ChainBroken(f"decision {received.seq} of the space is not the one that this project received")
+    if (end := space.head()).seq < head.seq or (end.seq == head.seq and end.hash != head.hash):
+        raise ChainBroken(f"the space has {end.seq} decisions by its own count, but {head.seq} were found")
+    return head.seq
+
+
+def verify_joined(project: Path) -> SpaceVerification | None:
+    """Verify the space of a project over the network; None if the project has not joined one."""
+    joined = find_joined(project)
+    if joined is None:
+        return None
+    try:
+        with closing(LocalState(project)) as state, closing(Space.connect(joined.conninfo, joined.space)) as space:
+            received = state.received_head() or first_head(space.info.id)
+            return SpaceVerification(space=joined.space, decisions=verify_space(space, received))
+    except ChainBroken as error:
+        return SpaceVerification(space=joined.space, problem=str(error))
+    except RalphdeckError as error:
+        return SpaceVerification(space=joined.space, obstacle=str(error))

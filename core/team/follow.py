@@ -27,8 +27,7 @@ from core.base.errors import RalphdeckError, Unwritable
 from core.base.text import plural, visible_line
 from core.files import cache_database
 from core.records.team import DASHBOARD, Lease, Level, Online, PooledTrials, ProjectUses, TeamStatus
-from core.team.connection import translate_errors
-from core.team.errors import Offline, TeamError
+from core.team.connection import Offline, TeamError, translate_errors
 from core.team.local_state import LocalState, state_file
 from core.team.server import Space, list_spaces
 from core.team.sync import Cycle, Prefer, Preview, Synchronizer
@@ -36,7 +35,7 @@ from core.team.sync import Cycle, Prefer, Preview, Synchronizer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from core.team.consent import Joined
+    from core.team.connection import Joined
     from core.team.texts import OpenProject, Progress
 
 

@@ -15,8 +15,16 @@ from core.decisions.conflicts import conflict_keys
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.team import Level
 from core.records.times import parse_time
-from core.team.connection import Limits
-from core.team.errors import AccessDenied, LevelTooLow, NotMember, Offline, SchemaMismatch, TeamError, TooLarge
+from core.team.connection import (
+    AccessDenied,
+    LevelTooLow,
+    Limits,
+    NotMember,
+    Offline,
+    SchemaMismatch,
+    TeamError,
+    TooLarge,
+)
 from core.team.local_state import LAST_SYNC, LocalState
 from core.team.refusals import describe_conflict
 from core.team.server import Space
@@ -25,7 +33,7 @@ from core.team.sync import Synchronizer, check_space
 
 if TYPE_CHECKING:
     from core.records.team import DecisionReceipt
-    from core.team.consent import Joined
+    from core.team.connection import Joined
     from core.team.decisions import DecisionCall
     from core.team.texts import OpenProject
 

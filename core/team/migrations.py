@@ -6,8 +6,7 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from core.team.connection import translate_errors
-from core.team.errors import AccessDenied, NotMember, SchemaMismatch
+from core.team.connection import AccessDenied, NotMember, SchemaMismatch, translate_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -13,9 +13,8 @@ from core.base.formatting import format_age, format_day, shorten_id
 from core.base.text import visible_line
 from core.decisions import undo
 from core.decisions.apply import apply_pending
-from core.decisions.case import make_id
+from core.decisions.case import about_text, make_id, subject_text, verb_text
 from core.decisions.conflicts import conflict_keys, conflict_text
-from core.decisions.decision_text import about_text, subject_text, verb_text
 from core.decisions.undo import ALONE, affected_ids
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 

@@ -35,8 +35,7 @@ from core.records.team import (
     TeamTrial,
     TeamUse,
 )
-from core.team.connection import Limits, connect, translate_errors
-from core.team.errors import InvalidCall, NotMember, Offline, ServerFull
+from core.team.connection import InvalidCall, Limits, NotMember, Offline, ServerFull, connect, translate_errors
 from core.team.migrations import check_version, latest_version, schema_version
 
 if TYPE_CHECKING:
@@ -253,7 +252,7 @@ class Space:
         return ChainHead(seq=rows[0][0], hash=rows[0][1])
 
     def decisions(self, after: int, limit: int = 1000) -> tuple[SpaceDecision, ...]:
-        """Return decisions after a number, in order; verify them with `core.team.verification.verify`.
+        """Return decisions after a number, in order; verify them with `core.team.decisions.verify`.
 
         Returns at most `limit` of them, and at most 16 MiB unless the first one alone is larger; none if there are no
         more.

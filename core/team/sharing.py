@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from core.base.text import ELLIPSIS
-from core.decisions.exchange.export import (
+from core.decisions.export import (
     LOCAL_KEYS,
     MAX_SHARED_CHARS,
     OTHER_KEYS,

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from core.base.errors import Unwritable
 from core.base.text import plural, visible_line
-from core.decisions.exchange.export import Masked
-from core.decisions.exchange.origins import project_origin
+from core.decisions.export import Masked
+from core.decisions.merge import project_origin
 from core.records.team import AddedUses, Level, PatternText, SpaceInfo, TeamTrial, TeamUse
 from core.sources.team_evidence import TeamEvidenceWriter
+from core.team.connection import AccessDenied, LimitReached
 from core.team.decisions import Decisions
-from core.team.errors import AccessDenied, LimitReached
 from core.team.local_state import JOINED, LAST_SYNC, LocalState, Status
 from core.team.outbox import Changes, Outbox, decode_use, find_trials, recovered_use, team_use
 from core.team.sharing import Sharing

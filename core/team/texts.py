@@ -22,7 +22,7 @@ from core.records.patterns import Pattern, PatternType
 from core.records.team import MAX_RECORD_BYTES, Level, PatternText
 from core.sources.keys import RecordText
 from core.sources.pattern_text import LIST_OF, empty_file, insert_all, merge_records, records
-from core.team.errors import LimitReached
+from core.team.connection import LimitReached
 from core.team.local_state import LocalState, TextBase
 from core.team.sharing import Sharing, keep_shared_keys, new_record
 

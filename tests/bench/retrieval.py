@@ -32,8 +32,7 @@ from core.retrieval.embeddings import (
     pattern_embedding_text,
     vector_file,
 )
-from core.retrieval.index import PatternIndex
-from core.retrieval.relevance import measure_relevance
+from core.retrieval.relevance import PatternIndex, measure_relevance
 from core.retrieval.task import analyse_task
 from core.tasks.task_links import embeddable_work
 from tests.bench.measured import Measured, milliseconds, resident_mb, spread

@@ -25,9 +25,15 @@ from core.retrieval.embeddings import (
     is_available,
     pattern_embedding_text,
 )
-from core.retrieval.index import TYPES, PatternIndex
 from core.retrieval.past_tasks import PastTasks, SuccessfulTask, WordWeights
-from core.retrieval.relevance import RELEVANCE_PARTS, SEMANTIC_WEIGHTS, Relevance, measure_relevance
+from core.retrieval.relevance import (
+    RELEVANCE_PARTS,
+    SEMANTIC_WEIGHTS,
+    TYPES,
+    PatternIndex,
+    Relevance,
+    measure_relevance,
+)
 from core.retrieval.task import analyse_task
 from tests.bench.measured import Measured, resident_mb
 from tests.bench.place import Place

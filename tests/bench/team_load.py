@@ -32,7 +32,7 @@ from core.records.decisions import Decision, Verb
 from core.records.events import event_id
 from core.records.snapshot import Delta
 from core.records.team import TeamUse
-from core.team.consent import Joined, save_joined
+from core.team.connection import Joined, save_joined
 from core.team.local_state import LocalState
 from core.team.migrations import migrate
 from core.team.server import Space, create_space

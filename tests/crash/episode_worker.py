@@ -7,7 +7,6 @@ that number of system calls that change the disk (0: never). Prints `done`, or `
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,8 +17,8 @@ from typing import Any
 import core.files.atomic_write
 from core.records.loops import Outcome
 from core.tasks.protocol import Episodes
-from tests.crash.worker import say
-from tests.factories import CHANGING_CALLS, EPISODES_START, bash_action, edit_action, make_episodes
+from tests.crash.worker import die_before, say
+from tests.factories import EPISODES_START, bash_action, edit_action, make_episodes
 
 TASK = "task-001"
 ACTIONS = [
@@ -42,25 +41,6 @@ STEPS: tuple[Callable[[Episodes], Any], ...] = (
     lambda memory: memory.start_attempt(TASK, reopen=True),
 )
 """A task from creation to completion, and its next attempt."""
-
-
-def die_before(calls: int) -> None:
-    """Kill this process with SIGKILL before the given number of calls that change the disk."""
-    left = calls
-
-    def dying(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*args, **options)
-
-        return call
-
-    for name in CHANGING_CALLS:
-        setattr(os, name, dying(getattr(os, name)))
-    setattr(core.files.atomic_write, "_exchange", dying(core.files.atomic_write._exchange))  # noqa: B010
 
 
 def make_step(project: Path, number: int, kill_before: int) -> None:

@@ -144,7 +144,7 @@ def test_the_next_curator_completes_files_after_a_kill(paths: ProjectPaths) -> N
 def test_a_kill_before_any_system_call_loses_nothing(paths: ProjectPaths) -> None:
     acknowledged: set[str] = set()
     with workers(paths, "curate") as children:
-        for calls in range(1, 101, 2):
+        for calls in range(1, 71, 2):
             acknowledged.update(children.run(kill_before_call=calls))
             assert acknowledged <= ledger_ids(paths)
             check_registry(paths)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from core.team.decisions import first_head, verify
 from core.team.server import Space
-from core.team.verification import first_head, verify
 from tests.core.team.working_copy import PATTERN, join, make_decision, make_text, make_use
 from tests.team_server import KEEPER, Cluster, Team
 

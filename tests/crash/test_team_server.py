@@ -17,10 +17,9 @@ from uuid import uuid4
 import pytest
 
 from core.records.team import TeamUse
-from core.team.connection import Limits
-from core.team.errors import Offline, ServerFull
+from core.team.connection import Limits, Offline, ServerFull
+from core.team.decisions import first_head, verify
 from core.team.server import Space
-from core.team.verification import first_head, verify
 from tests.core.team.working_copy import AT, make_decision, make_use
 from tests.team_server import KEEPER, Cluster, Team
 

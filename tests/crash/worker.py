@@ -30,6 +30,7 @@ from core.sources.ledger import Ledger
 from core.tasks.recorder import DebugRecorder
 from tests.core.agents.hooks.agents import PASSING, SimulatedAgent
 from tests.factories import (
+    CHANGING_CALLS,
     NO_RETRY_SETTINGS,
     decide,
     decide_many,
@@ -40,8 +41,6 @@ from tests.factories import (
     make_inversion,
     make_project,
 )
-
-CHANGING_CALLS = ("write", "fsync", "link", "unlink", "rename", "replace", "ftruncate", "open")
 
 MANY = 4
 """Patterns in one group of decisions."""

@@ -24,8 +24,7 @@ from core.records.decisions import Decision, Verb
 from core.records.patterns import Maturity
 from core.records.team import Lease, Presence, ProjectUses, TeamStatus
 from core.team import follow
-from core.team.consent import Joined, save_joined
-from core.team.errors import AccessDenied
+from core.team.connection import AccessDenied, Joined, save_joined
 from core.team.follow import hide_question
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
 from tests.team_server import Team

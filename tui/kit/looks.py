@@ -17,7 +17,7 @@ from textual.filter import LineFilter
 from textual.theme import Theme
 
 from core.base.text import visible_line
-from core.learning.assessment import QUARANTINE
+from core.learning.maturity import QUARANTINE
 from core.records.patterns import Maturity
 from core.show.pages.document import Sign
 from core.show.pages.signs import state_sign

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
-from core.decisions.decision_text import about_text, verb_text
+from core.decisions.case import about_text, verb_text
 from core.project import trust
 from core.records.times import day_of
 from core.show.pages.signs import reason_text

@@ -23,7 +23,7 @@ from core.cli.support.options import (
     words_option,
 )
 from core.cli.support.project import chosen_project, now, read_configuration, read_snapshot
-from core.decisions.decision_text import author_text
+from core.decisions.case import author_text
 from core.files.atomic_write import export_file, write_file
 from core.files.user_files import team_file
 from core.records.decisions import Verb
@@ -38,7 +38,7 @@ from core.show.decisions import (
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.sources.ledger import Head
-    from core.team.verification import SpaceVerification
+    from core.team.decisions import SpaceVerification
 
 
 @click.command(cls=ReadingCommand)
@@ -138,7 +138,7 @@ def _print_head(output: Path | None) -> None:
 
 def _project_id(paths: ProjectPaths) -> str:
     """Return the random ID of the project, created if possible; "" if not."""
-    from core.decisions.exchange.origins import known_origin, project_origin  # only a head needs it
+    from core.decisions.merge import known_origin, project_origin  # only a head needs it
 
     try:
         return known_origin(paths) or project_origin(paths, read_configuration().settings.watch.retry_seconds)
@@ -150,13 +150,13 @@ def _verify_team(paths: ProjectPaths) -> SpaceVerification | None:
     """Verify the decisions of the team that the project has joined, if any."""
     if not team_file().exists():
         return None
-    from core.team.verification import verify_joined  # only a joined project needs it
+    from core.team.decisions import verify_joined  # only a joined project needs it
 
     return verify_joined(paths.project)
 
 
 def _verify(against: str | None) -> None:
-    from core.decisions.exchange.origins import known_origin  # only a head needs it
+    from core.decisions.merge import known_origin  # only a head needs it
     from core.sources.ledger import MAX_HEADS_BYTES, Ledger, check_project, read_heads, verify_ledger
 
     paths = chosen_project()

@@ -34,8 +34,8 @@ from core.records.findings import Severity
 
 if TYPE_CHECKING:
     from core.cli.json.wire import Wire
-    from core.decisions.exchange.import_plan import ImportPlan as Plan
-    from core.decisions.exchange.import_plan import Row
+    from core.decisions.import_plan import ImportPlan as Plan
+    from core.decisions.import_plan import Row
 
 COLUMNS = (
     Column("ACTION", lambda row: row.action.value, colours={"conflict": "yellow", "refused": "red", "new": "green"}),
@@ -62,8 +62,8 @@ def export_patterns(output: Path | None, team_shared: bool, wanted: PatternFilte
       ralphdeck pattern export --output patterns-backup.json
       ralphdeck pattern export --team-shared --min-success-rate 0.7 --output team-patterns.json
     """
-    from core.decisions.exchange.export import export, read_entries
-    from core.decisions.exchange.origins import project_origin
+    from core.decisions.export import export, read_entries
+    from core.decisions.merge import project_origin
     from core.index.scores import find_board
 
     if wants_json() and output is None:
@@ -109,7 +109,7 @@ def import_patterns(file: Path, dry_run: bool, reason: str) -> None:
       ralphdeck pattern import --input team-patterns.json --dry-run
       ralphdeck pattern import --input team-patterns.json && ralphdeck undo
     """
-    from core.decisions.exchange.import_plan import MAX_IMPORT_BYTES
+    from core.decisions.import_plan import MAX_IMPORT_BYTES
 
     project = open_project()
     data = read_input(file, MAX_IMPORT_BYTES)
@@ -141,7 +141,7 @@ def _row_json(row: Row) -> Wire:
 
 
 def _print_plan(plan: Plan) -> None:
-    from core.decisions.exchange.import_plan import Action
+    from core.decisions.import_plan import Action
 
     print_table(COLUMNS, [row for row in plan.rows if row.action is not Action.SAME])
     same = sum(row.action is Action.SAME for row in plan.rows)

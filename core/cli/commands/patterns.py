@@ -52,7 +52,7 @@ from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 if TYPE_CHECKING:
     from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.records.findings import Finding
     from core.records.patterns import Pattern

@@ -34,7 +34,6 @@ from core.cli.support.options import COUNT, DURATION, FRACTION, DecidingCommand,
 from core.cli.support.project import chosen_project, now, open_project, reporter
 from core.cli.support.work_options import find_work
 from core.learning.bursts import format_burst, source_of
-from core.learning.errors import ErrorAccumulator, ErrorEntry, classify_error
 from core.learning.maturity import parse_moment
 from core.learning.outcomes import (
     CriterionWeight,
@@ -46,6 +45,7 @@ from core.learning.outcomes import (
     effective_weight,
     should_deprecate_criterion,
 )
+from core.learning.storage import ErrorAccumulator, ErrorEntry, classify_error
 from core.records.events import ErrorType, Event, EventView, Signals, event_id
 from core.records.snapshot import Delta
 from core.trust.projects import require_trust

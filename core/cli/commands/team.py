@@ -37,7 +37,7 @@ from core.records.times import parse_time
 if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.team import HeldUses, Member, PooledTrials, SpaceInfo, TeamProject
-    from core.team.consent import Joined
+    from core.team.connection import Joined
     from core.team.sync import Preview
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -63,8 +63,7 @@ def server_options(command: _Decorated) -> _Decorated:
 
 def _source(url: str | None, service: str | None, url_file: str | None) -> str:
     """Return where the address comes from; by default the environment."""
-    from core.team.connection import FILE, FROM_ENVIRONMENT, SERVICE, URL_VARIABLE, require_psycopg
-    from core.team.consent import url_source
+    from core.team.connection import FILE, FROM_ENVIRONMENT, SERVICE, URL_VARIABLE, require_psycopg, url_source
 
     if sum(one is not None for one in (url, service, url_file)) > 1:
         raise click.UsageError("give only one of URL, --service and --url-file")
@@ -81,7 +80,7 @@ def _source(url: str | None, service: str | None, url_file: str | None) -> str:
 
 
 def _conninfo(source: str) -> str:
-    from core.team.consent import Joined
+    from core.team.connection import Joined
 
     return Joined(space="", source=source, id=uuid4(), name="").conninfo
 
@@ -179,7 +178,7 @@ def join(
 
 
 def _join(source: str, space: str, project_name: str | None, *, yes: bool) -> None:
-    from core.team.consent import Joined, save_joined
+    from core.team.connection import Joined, save_joined
     from core.team.server import Space
 
     project = open_project()
@@ -216,7 +215,7 @@ def _confirm(info: SpaceInfo, preview: Preview) -> bool:
 def _leave() -> None:
     """Leave the team; all files of the project stay."""
     from core.sources.team_evidence import TeamEvidenceWriter
-    from core.team.consent import save_joined
+    from core.team.connection import save_joined
     from core.team.follow import forget
 
     joined, project = require_joined(), chosen_project()
@@ -342,7 +341,7 @@ def sync(dry_run: bool, follow: bool, prefer: str | None) -> None:
 def _preview() -> None:
     from tempfile import TemporaryDirectory
 
-    from core.team.consent import Joined
+    from core.team.connection import Joined
 
     joined = find_joined_project()
     project = open_project()
@@ -404,10 +403,10 @@ def status(verify: bool) -> None:
       ralphdeck team status --verify --json
     """
     from core.cli.commands.experiment import pools_json, print_pools
-    from core.team.errors import ChainBroken
+    from core.team.connection import ChainBroken
+    from core.team.decisions import first_head, verify_space
     from core.team.follow import MOST_POOLED, stored_status
     from core.team.local_state import LAST_SYNC
-    from core.team.verification import first_head, verify_space
 
     joined, project = require_joined(), open_project()
     problem = broken = ""

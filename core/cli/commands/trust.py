@@ -27,7 +27,7 @@ from core.cli.support.project import (
 )
 from core.cli.support.signature import is_at_terminal
 from core.cli.support.trust import describe_trust
-from core.decisions.decision_text import about_text, verb_text
+from core.decisions.case import about_text, verb_text
 from core.show.pages.signs import reason_text
 from core.trust.projects import find_answer
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from core.base.settings import LearningSettings
     from core.decisions.use_counts import CountResult
     from core.index.project_state import ProjectState
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.learning.outcomes import CriterionWeight, OutcomeSignals
     from core.records.loops import Loop
     from core.show.needs import Need

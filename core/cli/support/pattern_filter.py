@@ -15,7 +15,7 @@ from core.cli.support.options import FRACTION, words_option
 from core.records.patterns import Maturity, Pattern, PatternType
 
 if TYPE_CHECKING:
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.records.snapshot import Snapshot
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.project.project import Project
     from core.records.decisions import CurationState, Decision
     from core.records.team import TeamStatus
-    from core.team.consent import Joined
+    from core.team.connection import Joined
     from core.team.follow import JoinedCopy
     from core.team.server import Space
     from core.team.sync import Cycle, Preview
@@ -35,7 +35,7 @@ def check_writable() -> None:
 
 
 def find_joined_project() -> Joined | None:
-    from core.team.consent import find_joined
+    from core.team.connection import find_joined
 
     return find_joined(chosen_project().project)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from core.project.project import Project
-    from core.team.consent import Joined
+    from core.team.connection import Joined
 
 SECONDS: Final = 8.0  # for connecting and all answers of the server
 MAX_SKEW_SECONDS: Final = 60.0
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
 def check_team(project: Project) -> Iterator[Found]:
     """Check how a project reaches its team; nothing if it has not joined one."""
-    from core.team.consent import consent_file, find_joined
+    from core.team.connection import consent_file, find_joined
 
     try:
         joined = find_joined(project.project.project)
@@ -71,8 +71,7 @@ def _check_private(file: Path) -> Found:
 
 
 def _check_server(project: Project, joined: Joined) -> Iterator[Found]:
-    from core.team.connection import describe_server, require_psycopg
-    from core.team.errors import Offline
+    from core.team.connection import Offline, describe_server, require_psycopg
 
     try:
         require_psycopg()
@@ -149,7 +148,7 @@ def _ask(joined: Joined) -> Answer:
 
 def _bounded(ask: Callable[[], Answer]) -> Answer:
     """Return the answer, or raise Offline after `SECONDS`: a name server may be slow, too."""
-    from core.team.errors import Offline
+    from core.team.connection import Offline
 
     answers: list[Answer] = []
     errors: list[Exception] = []

@@ -17,7 +17,7 @@ from core.cli.support.id_completion import complete_work
 from core.cli.support.options import MOMENT, Decorated
 from core.cli.support.project import now
 from core.decisions.case import change
-from core.learning.assessment import Assessment
+from core.learning.maturity import Assessment
 from core.records.times import iso
 
 if TYPE_CHECKING:

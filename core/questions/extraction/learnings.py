@@ -58,7 +58,7 @@ from core.records.extractions import Extraction, Proposal
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import LESSON_ID, MIN_LOOPS, JoinedLesson, Lesson, LessonKind, LessonState, Reflection
-from core.retrieval.contradiction import MIN_SIMILARITY, Demand, Statement
+from core.retrieval.similarity import MIN_SIMILARITY, Demand, Statement
 from core.retrieval.task import analyse_task
 from core.tasks.task_links import LoopNames, collect_past_tasks
 
@@ -116,7 +116,7 @@ def cluster_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[
     """Find the recurring learnings of a project step by step, those of the most loops first.
 
     A learning joins a cluster if it is similar to the central one and asks for the same (see
-    `core.retrieval.contradiction`). So no chain of small differences joins different learnings. Learnings that are
+    `core.retrieval.similarity`). So no chain of small differences joins different learnings. Learnings that are
     similar to many others become central. The order of the reflections does not matter. Drafts, and reflections without
     loop and task, are ignored. Each reflection is compared with a bounded number of others: 10,000 reflections take a
     few seconds; learnings that were grouped before are not compared.

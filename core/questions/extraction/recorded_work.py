@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.base.regexes import lazy_regex
 from core.base.shell_commands import is_read_only, parse_check
 from core.base.text import visible_line
+from core.learning.inversion import extract_strategies, load_expressions
 from core.learning.outcomes import Verdict
-from core.learning.strategies import extract_strategies, load_expressions
 from core.questions.extraction.attempt_fixes import find_failures, has_passed, is_edit
 from core.questions.extraction.changes import is_document
 from core.questions.extraction.triggers import clean_message

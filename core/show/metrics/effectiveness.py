@@ -27,9 +27,9 @@ from core.base.text import plural
 from core.files.atomic_write import curation_lock, rewrite, take_theirs
 from core.files.file_reader import MAX_PATTERN_BYTES, Problem, decode_json, read_file
 from core.files.json_editor import JsonText
-from core.learning.assessment import INVERSION as BY_INVERSION
 from core.learning.evidence import INVERSION, LOOP, loops_with_reflections, round_half_up
 from core.learning.evidence_records import WorkNames
+from core.learning.maturity import INVERSION as BY_INVERSION
 from core.learning.maturity import STATES
 from core.learning.statistics import (
     Difference,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.base.settings import PruningSettings, Settings
     from core.index.project_state import ProjectState
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import CurationState
     from core.records.snapshot import Snapshot

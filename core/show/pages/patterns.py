@@ -29,7 +29,7 @@ from core.show.pages.signs import TYPE_WORDS, decision_line, result_sign, state_
 
 if TYPE_CHECKING:
     from core.index.project_state import ProjectState
-    from core.learning.assessment import Assessment
+    from core.learning.maturity import Assessment
     from core.records.events import Observation
 
 DESCRIPTION_LABELS: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.learning.assessment import HELD, QUARANTINE
+from core.learning.maturity import HELD, QUARANTINE
 from core.records.debug_sessions import ESCALATED, DebugSession
 from core.records.episodes import Attempt, Task, TaskStatus
 from core.records.loops import TESTS_FAILED, WAITS_FOR_YOU, Loop, LoopStatus, Outcome, needs_person
@@ -122,7 +122,7 @@ def session_status_sign(session: DebugSession, snapshot: Snapshot) -> Sign:
 
 def decision_line(state: ProjectState, decision: Decision) -> doc.Line:
     """Describe a decision in one line of a page."""
-    from core.decisions.decision_text import (
+    from core.decisions.case import (
         author_text,
         verb_text,
     )  # loads rules; the words of states need none
@@ -140,7 +140,7 @@ def decision_line(state: ProjectState, decision: Decision) -> doc.Line:
 
 
 def change_text(decision: Decision) -> str:
-    from core.decisions.decision_text import describe_change
+    from core.decisions.case import describe_change
 
     text = describe_change(decision)
     return "" if text.startswith("stays ") else text

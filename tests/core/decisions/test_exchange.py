@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.decisions.exchange.export import (
+from core.decisions.export import (
     PATH,
     PERSON,
     SECRET,
@@ -22,7 +22,7 @@ from core.decisions.exchange.export import (
     pseudonym,
     without_secrets,
 )
-from core.decisions.exchange.import_plan import MAX_RECORD_BYTES, Action, Arriving, read_import, text_of
+from core.decisions.import_plan import MAX_RECORD_BYTES, Action, Arriving, read_import, text_of
 from core.decisions.merge import as_read
 from core.records.findings import Severity
 from core.records.patterns import PatternType

@@ -14,12 +14,15 @@ from msgspec.structs import replace
 from core.base.errors import BadInput, UnknownRecord, Unwritable
 from core.base.paths import ProjectPaths
 from core.decisions.reference_storage import LoggedErrors, LoggedFeedback
-from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStorage, MemoryErrors
 from core.learning.inversion import ObservedPattern, invert
 from core.learning.maturity import MaturityFeedback, create_maturity, deprecate, promote
 from core.learning.outcomes import FeedbackEvent
 from core.learning.storage import (
+    ErrorAccumulator,
+    ErrorEntry,
+    ErrorStorage,
     FeedbackStorage,
+    MemoryErrors,
     MemoryFeedback,
     MemoryMaturity,
     MemoryPatterns,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 import core.files.atomic_write
 from core.base.errors import Refused, UnknownRecord
 from core.base.paths import ProjectPaths
-from core.decisions.case import Decided
+from core.decisions.case import Decided, describe_change
 from core.decisions.commands import (
     AcceptInversion,
     Archive,
@@ -34,7 +34,6 @@ from core.decisions.commands import (
     Undo,
 )
 from core.decisions.curator import Curator, Target
-from core.decisions.decision_text import describe_change
 from core.decisions.undo import newest_undoable
 from core.learning.bursts import Burst
 from core.project.project import Project

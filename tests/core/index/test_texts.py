@@ -32,8 +32,8 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import MemoryTask, Reflection
 from core.records.snapshot import Delta, Snapshot
-from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.injection import HELD_OUT
+from core.retrieval.relevance import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.task import analyse_task
 from core.tasks.debug_index import KEYS, DebugIndex
 from core.trust.origins import Origins

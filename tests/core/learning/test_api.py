@@ -9,11 +9,10 @@ import pytest
 
 import core.learning
 from core.base.errors import BadInput
-from core.learning.errors import ErrorAccumulator, ErrorEntry
-from core.learning.inversion import ObservedPattern, invert, record_observation
+from core.learning.inversion import ObservedPattern, extract_strategies, invert, record_observation
 from core.learning.maturity import MaturityFeedback, PatternMaturity, create_maturity, deprecate, multiplier
 from core.learning.outcomes import CriterionWeight, FeedbackEvent, OutcomeSignals, apply_weights
-from core.learning.strategies import extract_strategies
+from core.learning.storage import ErrorAccumulator, ErrorEntry
 from core.records.patterns import Maturity
 
 PAGE = Path(__file__).parents[3] / "docs" / "learning-api.md"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.base.errors import BadInput, UnknownRecord
-from core.learning.errors import ErrorAccumulator, ErrorEntry, ErrorStats, classify_error
+from core.learning.storage import ErrorAccumulator, ErrorEntry, ErrorStats, classify_error
 from tests.factories import NOW, time_at
 
 WORK_ID = "bd-123.1"

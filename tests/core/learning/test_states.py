@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from core.base.errors import BadInput, Refused
 from core.base.settings import LearningSettings, MaturitySettings
-from core.learning.assessment import Assessment
 from core.learning.evidence import claimed_rate
 from core.learning.explanation import explain_state
 from core.learning.maturity import (
     STATES,
+    Assessment,
     MaturityFeedback,
     PatternMaturity,
     Result,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.base.polarity import MAX_TEXT
-from core.learning.strategies import extract_strategies
+from core.learning.inversion import extract_strategies
 
 FILE_TYPE: Final = "Split by file type"
 COMPONENT: Final = "Split by component"

@@ -23,7 +23,7 @@ from core.records.findings import Severity
 from core.records.patterns import Maturity
 from core.records.team import NO_TEAM, TeamSums
 from core.sources.team_evidence import TeamEvidenceWriter
-from core.team.consent import Joined, consent_file, save_joined
+from core.team.connection import Joined, consent_file, save_joined
 from core.team.local_state import state_file
 from tests.factories import (
     CURATION_NOW,

@@ -16,7 +16,7 @@ from core.base.paths import ProjectPaths
 from core.index.contexts import prepare_task_injection
 from core.index.project_state import ProjectState, all_findings
 from core.index.review_items import OFFER
-from core.learning.assessment import Assessment
+from core.learning.maturity import Assessment
 from core.project.project import Project
 from core.sources.configuration import Configuration
 from tests.fence_token import FENCE_TOKEN

@@ -12,8 +12,8 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.base.text import field_changes
+from core.decisions.case import describe_change
 from core.decisions.commands import Deprecate, Promote, Release, RestoreText, Undo, command_for
-from core.decisions.decision_text import describe_change
 from core.decisions.rules import find_approved_pattern
 from core.index.project_state import ProjectState
 from core.index.review_items import (

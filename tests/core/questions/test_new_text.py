@@ -19,8 +19,8 @@ from core.base.paths import ProjectPaths
 from core.base.settings import ScanSettings, Settings
 from core.base.user_settings import user_settings_file
 from core.cli.demo.sample import SAMPLE
+from core.decisions.case import subject_text
 from core.decisions.commands import Redo, Undo
-from core.decisions.decision_text import subject_text
 from core.index.contexts import prepare_task_injection
 from core.index.review_items import HELD, ReviewItem
 from core.project.project import Project

@@ -18,7 +18,7 @@ from core.base.paths import ProjectPaths
 from core.base.pattern_titles import summarize_change
 from core.base.settings import ReviewSettings, Settings
 from core.decisions import commands
-from core.decisions.decision_text import verb_text
+from core.decisions.case import verb_text
 from core.index.contexts import prepare_task_injection
 from core.index.project_state import ProjectState, all_findings
 from core.index.review_items import RENAMED, STALE, ReviewItem

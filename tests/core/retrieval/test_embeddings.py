@@ -40,7 +40,7 @@ from core.retrieval.embeddings import (
     is_available,
     pattern_embedding_text,
 )
-from core.retrieval.index import PatternIndex
+from core.retrieval.relevance import PatternIndex
 from tests.factories import leave_draft, make_pattern
 
 Patterns = dict[str, Pattern]

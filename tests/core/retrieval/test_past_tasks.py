@@ -19,7 +19,6 @@ from core.records.events import Event
 from core.records.loops import InjectedUse, Loop
 from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
-from core.retrieval.index import PatternIndex
 from core.retrieval.injection import prepare_injection
 from core.retrieval.past_tasks import (
     LARGEST_CHANGE,
@@ -31,7 +30,7 @@ from core.retrieval.past_tasks import (
     SuccessfulTask,
     WordWeights,
 )
-from core.retrieval.relevance import MAX_PAST, PAST_TASKS, WEIGHTS, Relevance, measure_relevance
+from core.retrieval.relevance import MAX_PAST, PAST_TASKS, WEIGHTS, PatternIndex, Relevance, measure_relevance
 from core.retrieval.task import analyse_task
 from core.tasks.task_links import embeddable_work
 from tests.factories import NOW, days_ago, learn_weights, make_event, make_pattern, make_recorded_counts, make_use, rank

@@ -19,16 +19,21 @@ from core.base.text import Matcher, safe_matcher
 from core.records.debug_sessions import Failure
 from core.records.patterns import Pattern, PatternType
 from core.retrieval.embeddings import SAME, UNRELATED
-from core.retrieval.index import TAG, TYPES, WORD, PatternIndex, Term, pattern_terms
 from core.retrieval.injection import InjectedContext, prepare_context, prepare_injection
 from core.retrieval.relevance import (
     RELEVANCE_PARTS,
     SEMANTIC_WEIGHTS,
+    TAG,
+    TYPES,
     WEIGHTS,
+    WORD,
+    PatternIndex,
+    Term,
     list_places,
     matches_failure,
     measure_relevance,
     occurs_in,
+    pattern_terms,
 )
 from core.retrieval.task import CATEGORIES, analyse_task, content_words
 from tests.factories import NOW, days_ago, make_board, make_pattern, make_recorded_counts, rank

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.retrieval import similarity
-from core.retrieval.contradiction import parse_demand, split_unspaced
-from core.retrieval.similarity import Repetition, find_repeated, measure_similarity
+from core.retrieval.similarity import Repetition, find_repeated, measure_similarity, parse_demand, split_unspaced
 from tests.core.index.test_similarity import FIX, error
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from core.records.team import Lease, Online, PooledTrials, Presence, ProjectUses, TeamStatus
-from core.team.errors import Offline
+from core.team.connection import Offline
 from core.team.follow import LEASES, Follower, JoinedCopy, Report, SpaceConnection
 
 NOW = datetime(2026, 11, 23, 12, 3, tzinfo=UTC)

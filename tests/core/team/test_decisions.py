@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from core.records.team import SpaceDecision
-from core.team.errors import ChainBroken, InvalidCall
-from core.team.verification import first_head, link_hash, verify
+from core.team.connection import ChainBroken, InvalidCall
+from core.team.decisions import first_head, link_hash, verify
 from tests.core.team.working_copy import AT, PATTERN, join, make_decision, make_text
 from tests.team_server import Team
 

@@ -11,8 +11,7 @@ from core.project.project import Project
 from core.project.watch_loop import Daemon, WatchEvent, WatchLoop
 from core.records.team import TeamStatus
 from core.team import follow
-from core.team.consent import Joined, save_joined
-from core.team.errors import AccessDenied
+from core.team.connection import AccessDenied, Joined, save_joined
 from core.team.follow import Follower, hide_question, read_status
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, Watched, offline
 from tests.core.team.working_copy import WorkingCopy, make_record, make_use_event

@@ -18,9 +18,7 @@ from core.project.project import Project
 from core.records.decisions import SYNC, Decision, Verb
 from core.records.team import Level
 from core.team import gate
-from core.team.connection import Limits
-from core.team.consent import Joined
-from core.team.errors import AccessDenied, ChainBroken, Offline, TeamError
+from core.team.connection import AccessDenied, ChainBroken, Joined, Limits, Offline, TeamError
 from core.team.gate import TeamGate
 from core.team.local_state import LocalState
 from core.team.server import Space

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from core.records.decisions import TEXT_HASH, Decision, Verb
-from core.team.errors import InvalidCall, LevelTooLow
+from core.team.connection import InvalidCall, LevelTooLow
 from core.team.local_state import LocalState
 from tests.core.team.working_copy import START, WorkingCopy, join, make_candidate, make_record, make_text
 from tests.team_server import Team

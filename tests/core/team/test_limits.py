@@ -17,7 +17,7 @@ import pytest
 from core.decisions.commands import Note
 from core.records.decisions import Decision, Verb
 from core.records.team import Level
-from core.team.consent import Joined, save_joined
+from core.team.connection import Joined, save_joined
 from core.team.follow import SpaceConnection
 from core.team.server import Space
 from core.team.sync import Synchronizer

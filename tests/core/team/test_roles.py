@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from core.records.team import Level
-from core.team.errors import InvalidCall, LevelTooLow
+from core.team.connection import InvalidCall, LevelTooLow
 from tests.core.team.working_copy import (
     PATTERN,
     Psql,

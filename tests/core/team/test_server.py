@@ -14,8 +14,20 @@ from psycopg.sql import SQL, Identifier
 
 from core.base.errors import BadInput
 from core.records.team import Level
-from core.team.connection import URL_VARIABLE, Limits, check_argument, connect, describe_server, read_conninfo
-from core.team.errors import AccessDenied, LevelTooLow, NotMember, Offline, SchemaMismatch, ServerFull
+from core.team.connection import (
+    URL_VARIABLE,
+    AccessDenied,
+    LevelTooLow,
+    Limits,
+    NotMember,
+    Offline,
+    SchemaMismatch,
+    ServerFull,
+    check_argument,
+    connect,
+    describe_server,
+    read_conninfo,
+)
 from core.team.migrations import (
     OWNER,
     Migration,

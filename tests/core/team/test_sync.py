@@ -18,7 +18,7 @@ from core.records.events import ASSIGNED, TRIAL_OUTCOME, Event, Trial
 from core.records.patterns import PatternType
 from core.records.team import TeamTrial
 from core.show.metrics.sections import compare_pooled, describe_pool
-from core.team.errors import InvalidCall, LevelTooLow
+from core.team.connection import InvalidCall, LevelTooLow
 from core.team.server import Space
 from core.team.sharing import Sharing, is_shared
 from core.team.sync import Prefer

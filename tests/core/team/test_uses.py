@@ -20,7 +20,7 @@ from core.learning.bursts import Burst
 from core.records.events import Event, Observation
 from core.records.patterns import Pattern
 from core.records.team import SUMS, Level, SpaceInfo, TeamSums, TeamUse
-from core.team.errors import LevelTooLow
+from core.team.connection import LevelTooLow
 from core.team.local_state import LocalState, Status, StoredUse
 from core.team.outbox import Changes, Outbox, Use, compare, decode_use, find_slots, make_uses
 from core.team.server import Space

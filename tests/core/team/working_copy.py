@@ -24,7 +24,7 @@ from core.project.project import Project
 from core.records.events import Event
 from core.records.team import PatternText, TeamTrial, TeamUse
 from core.sources.events import append_events
-from core.team.consent import Joined
+from core.team.connection import Joined
 from core.team.follow import JoinedCopy, forget
 from core.team.local_state import LocalState
 from core.team.server import Space

@@ -13,7 +13,7 @@ import pytest
 
 from core.agents.hooks import answer, background
 from core.base.settings import Settings
-from core.learning.assessment import Assessment
+from core.learning.maturity import Assessment
 from core.project.project import Project
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.show.metrics.lesson_effect import compare_steps

@@ -30,8 +30,8 @@ from core.base.scanning.verdict import (
     withhold_combined_harm,
 )
 from core.base.settings import ScanSettings, Settings
+from core.decisions.case import describe_change
 from core.decisions.commands import Deprecate, Promote, Quarantine, Redo, Release, Reset, Undo, bulk, command_for
-from core.decisions.decision_text import describe_change
 from core.index.contexts import prepare_task_injection
 from core.index.project_state import all_findings, explain_pattern, scan_pattern
 from core.index.review_items import HELD, QUARANTINE

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.base.paths import ProjectPaths
 from core.decisions.reference_storage import LoggedErrors
-from core.learning.errors import ErrorAccumulator
+from core.learning.storage import ErrorAccumulator
 from tests.core.cli.conftest import Call
 
 LOOP = "ralph-fix-null-customer-crash-in-the-644aee36"

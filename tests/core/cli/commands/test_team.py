@@ -17,7 +17,7 @@ import pytest
 
 from core.base.paths import ProjectPaths
 from core.sources.events import append_events
-from core.team.consent import Joined, consent_file, save_joined
+from core.team.connection import Joined, consent_file, save_joined
 from core.team.local_state import state_file
 from tests.core.cli.conftest import ROOT, Call, Result
 from tests.core.team.working_copy import make_record, make_use_event

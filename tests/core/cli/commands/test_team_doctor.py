@@ -9,7 +9,7 @@ import pytest
 
 from core.base.paths import ProjectPaths
 from core.cli.support import team_checks
-from core.team.consent import consent_file
+from core.team.connection import consent_file
 from tests.core.cli.conftest import Call
 from tests.core.team.working_copy import make_record
 from tests.core.team.working_copy import write_patterns as write

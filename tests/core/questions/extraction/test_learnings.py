@@ -36,8 +36,7 @@ from core.records.loops import Loop, Outcome
 from core.records.patterns import Pattern, PatternType
 from core.records.reflections import JoinedLesson, Lesson, LessonKind, LessonState, Reflection
 from core.records.snapshot import Snapshot
-from core.retrieval.contradiction import MIN_SIMILARITY
-from core.retrieval.similarity import sorted_words
+from core.retrieval.similarity import MIN_SIMILARITY, sorted_words
 from tests.agent_lessons import CLOCK, NO_CLOCK, drafted, make_agent_lesson
 from tests.factories import (
     NOW,

@@ -16,9 +16,16 @@ from msgspec import Struct
 
 from core.base.paths import is_safe_id
 from core.base.text import HIDDEN_CHAR, visible, visible_line
-from core.decisions.exchange.export import LOCAL_KEYS, plain, pseudonym, without_secrets
-from core.decisions.exchange.origins import arriving_shares, combine_counts, projects_of
-from core.decisions.merge import ORIGINS, as_read, count_changes, lineage_changes
+from core.decisions.export import LOCAL_KEYS, plain, pseudonym, without_secrets
+from core.decisions.merge import (
+    ORIGINS,
+    arriving_shares,
+    as_read,
+    combine_counts,
+    count_changes,
+    lineage_changes,
+    projects_of,
+)
 from core.files.file_reader import convert_to_utf8, decode, decode_jsonl
 from core.index.similarity import SimilarityIndex
 from core.records.findings import Finding, Severity

@@ -18,8 +18,7 @@ from msgspec import Struct
 from core.base.errors import BadInput, Unwritable
 from core.base.masking import replace_secrets
 from core.base.text import ELLIPSIS, escape_invisible
-from core.decisions.exchange.origins import shares_for_export
-from core.decisions.merge import ORIGINS
+from core.decisions.merge import ORIGINS, shares_for_export
 from core.files.file_reader import MAX_PATTERN_BYTES, RawFile, read_file
 from core.files.json_editor import BadJson
 from core.records.patterns import Pattern, PatternType

@@ -1,1 +1,0 @@
-"""Export and import of patterns; see docs/curation.md#import-and-export."""
