@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from core.base.paths import ProjectPaths
 from core.base.settings import ExtractionSettings, Settings
 from core.cli.demo.sample import copy_sample
 from core.decisions.case import Decided
-from core.decisions.commands import Deprecate, Note, Promote, Reset
+from core.decisions.commands import Note, Promote
 from core.decisions.curator import Curator
 from core.files.file_access import protect, release
 from core.files.user_files import cache_path
@@ -32,11 +32,9 @@ from core.learning.scoreboard import Scoreboard
 from core.project.kept_project import KeptProject
 from core.project.project import Project
 from core.records.decisions import Verb
-from core.records.patterns import Maturity
 from core.records.snapshot import UNCHECKED, Snapshot
 from core.show.work import task_key
 from tests.core.project.test_watch_loop import ERROR
-from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.app import RalphdeckApp, run
 from tui.kit.actions import PLACES, actions_of
@@ -508,22 +506,6 @@ async def test_every_screen_is_drawn_in_a_theme_and_a_screen_in_every_theme(samp
             await user.settled()
             assert user.place.place == place
             assert PLACES[place][1] in user.text().splitlines()[0]
-
-
-async def test_decisions_of_others_are_reported_and_conflicts_are_refused(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        pattern, assessment = user.app.view.pattern(ESTABLISHED), user.app.view.assessment(ESTABLISHED)
-        ben = Curator(ProjectPaths(sample), Settings(), by="ben")
-        decide(ben, Promote, pattern, assessment, now=datetime.now(UTC))
-        await user.until(lambda: "prov" in user.row(ESTABLISHED), "the new state")
-        assert any("ben: promote" in toast for toast in user.toasts())
-        seen = user.app.view
-        pattern, assessment = seen.pattern(ESTABLISHED), seen.assessment(ESTABLISHED)
-        decide(ben, Deprecate, pattern, assessment, now=datetime.now(UTC), reason="hides the cause")
-        user.app.decide(Reset(ESTABLISHED), seen)
-        await user.settled()
-        assert any(f": deprecate {ESTABLISHED} (hides" in toast for toast in user.toasts())
-        assert user.app.view.assessment(ESTABLISHED).state is Maturity.DEPRECATED  # as ben left it
 
 
 async def test_no_key_decides_in_a_read_only_project(sample: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from msgspec.structs import replace
 
-from core.base.paths import ProjectPaths
-from core.base.settings import Settings
 from core.decisions.case import Decided
-from core.decisions.commands import Deprecate, Dismiss, Note, Promote
+from core.decisions.commands import Dismiss, Note, Promote
 from core.index.review_items import BORDERLINE, ReviewItem
 from core.project import watch_loop
 from core.project.project import Project
 from core.records.decisions import Decision, Verb
-from core.records.patterns import Maturity
 from core.records.team import Lease, Presence, ProjectUses, TeamStatus
 from core.team import follow
-from core.team.connection import AccessDenied, Joined, save_joined
+from core.team.connection import AccessDenied
 from core.team.follow import hide_question
 from tests.core.team.fake_space import NOW, WAIT, FakeJoined, FakeSpace, offline
-from tests.team_server import Team
 from tests.tui.screens.review_steps import at_question, desk
-from tests.tui.test_app import ESTABLISHED
-from tests.tui.user import NOW as SAMPLE_NOW
-from tests.tui.user import User, open_dashboard
+from tests.tui.user import User, open_dashboard, open_project
 from tui.kit.record_table import RecordTable
 from tui.screens.frame import TeamDetail, lease_text, offline_text, top_text
 
@@ -216,39 +208,12 @@ def test_a_lease_shows_for_how_long() -> None:
         assert lease_text(lease, NOW) == f"open at Ada, {text}"
 
 
-async def test_a_decision_of_another_member_is_a_conflict_on_screen(
-    sample: Path, home: Path, team: Team, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for variable in ("CONFIG", "STATE"):
-        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / "user" / variable.lower()))
-    monkeypatch.setenv("RALPHDECK_TEAM_URL", team.url("rita"))
-    save_joined(sample, Joined(space="acme", source="env", id=uuid4(), name="shop"))
-    async with open_dashboard(sample, home) as user:
-        await user.until(lambda: user.app.team is not None and user.app.team.last_sync is not None, "the first sync")
-        seen = user.app.view
-        ada, other = team.space("ada", "acme"), uuid4()
-        ada.join_project(other, "web")
-        made = {"id": "d1", "at": datetime.now(UTC).isoformat(), "by": "Ada", "verb": "promote", "subject": ESTABLISHED}
-        payload = json.dumps({**made, "reason": "used daily"})
-        assert ada.decide(other, payload, [ESTABLISHED], seen=ada.head().seq).seq is not None
-        user.app.decide(Deprecate(ESTABLISHED, reason="hides the cause"), seen)
-        what = f"Ada decided just now: promote {ESTABLISHED} (used daily)"
-        await user.until(lambda: any(what in toast for toast in user.toasts()), "the conflict")
-        await user.until(
-            lambda: user.app.view.assessment(ESTABLISHED).state is Maturity.PROVEN, "the decision of the member"
-        )
-
-
 ONE = "pat-error-unique-violation-007"
 
 
 async def meanwhile(user: User, decide: Callable[[Project], Decided]) -> Decision:
     """Bob decides at another dashboard, and this one notices."""
-    bob = Project(
-        ProjectPaths(user.app.project.project.project), Settings(), by="bob", clock=lambda: SAMPLE_NOW, cache=False
-    )
-    bob.load()
-    made = decide(bob).decisions[-1]
+    made = decide(open_project(user.app.project.project.project, "bob")).decisions[-1]
     await user.until(lambda: made in user.app.view.snapshot.decisions, "bob's decision")
     await user.settled()
     return made

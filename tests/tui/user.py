@@ -25,6 +25,7 @@ from tests.copying import copy_folder
 from tui.app import RalphdeckApp
 from tui.engine import PAINT_SECONDS
 from tui.kit.actions import PLACES
+from tui.kit.fields import ValueField
 from tui.kit.record_table import RecordTable
 from tui.kit.user_state import UserState
 from tui.palette import PaletteServices
@@ -152,6 +153,10 @@ class User:
         await self.press(*keys)
         await self.settled()
 
+    def field(self, name: str) -> ValueField:
+        """The field of a value."""
+        return next(field for field in self.place.query(ValueField) if field.name == name)
+
     def row(self, key: str) -> str:
         """The line of a record in the list in front."""
         table = self.table
@@ -253,6 +258,13 @@ async def open_dashboard(
         yield user
         with suppress(ScreenStackError):  # the app has ended
             user.text()  # draws the last state, too
+
+
+def open_project(folder: Path, by: str = "ana") -> Project:
+    """The project of another reviewer or program, loaded, with the clock of the dashboard."""
+    opened = Project(project_at(folder), Settings(), by=by, clock=lambda: NOW, cache=False)
+    opened.load()
+    return opened
 
 
 def copy_tree(name: str, target: Path) -> Path:

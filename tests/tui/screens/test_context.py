@@ -25,7 +25,6 @@ from tests.fence_token import FENCE_TOKEN
 from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.bars import ItemLine
 from tui.kit.drawing import TextPane
-from tui.kit.fields import ValueField
 from tui.screens.context import (
     ContextScreen,
     context_lines,
@@ -40,10 +39,6 @@ TASK = "Fix TypeScript type errors in user validation"
 
 def shown(user: User) -> str:
     return user.place.query_one("#context-text", TextPane).plain
-
-
-def field(user: User, name: str) -> ValueField:
-    return next(found for found in user.place.query(ValueField) if found.name == name)
 
 
 def heading(user: User, which: str = "head") -> str:
@@ -72,10 +67,10 @@ async def at_task(user: User, task: str = TASK) -> ContextScreen:
     return place
 
 
-async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Path, home: Path) -> None:
+async def test_without_a_task_sessions_and_recent_tasks_are_offered_and_keys_work(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="context") as user:
-        await user.sees("press esc and n for the task")
-        assert isinstance(user.place.focused, Input)
+        await user.sees("press esc and n for the task", "Running sessions and recent tasks", "Or choose a task below")
+        assert isinstance(user.place.focused, Input), "a task can be typed at once"
         await user.press("question_mark")
         await user.sees("Help on Context")
         await user.press("escape", "4")
@@ -89,6 +84,14 @@ async def test_an_empty_screen_explains_what_to_do_and_its_keys_work(sample: Pat
             assert user.place.query_one(Input).value == task
         await user.settled()
         assert shown(user) == prepare_task_injection(user.app.view, tasks[0]).context
+        await user.press("slash", "ctrl+u", "enter")
+        await user.settled()
+        await user.sees("Running sessions and recent tasks")
+        await user.press("slash", "down", "j", "enter")
+        await user.settled()
+        assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
+        await user.sees("score", "why")
+        assert "Running sessions and recent tasks" not in user.text()
 
 
 async def test_the_text_equals_the_injected_text(sample: Path, home: Path) -> None:
@@ -138,38 +141,19 @@ async def test_a_changed_value_shows_its_effect_and_v_hides_it(sample: Path, hom
         assert user.place.query_one("#context-text", TextPane).scroll_offset.y > 0, (
             "a newer view leaves the reader there"
         )
-        assert field(user, "top_k_patterns").display and not field(user, "order").display, "changed values stay"
+        assert user.field("top_k_patterns").display and not user.field("order").display, "changed values stay"
         await user.press("v")
         assert shown(user) == after.context
         assert "agents' files" in user.key_line()
         await user.press("y")
         assert user.app.clipboard == after.context
+        await user.press("escape", "r")
+        assert "R restores all" in user.toasts()[-1]
         await user.press("R")
         await user.settled()
         assert place.settings == user.app.view.settings.injection
         assert shown(user) == before.context
         assert not place.knobs.display
-
-
-async def test_values_are_changed_by_keys_and_restored_one_by_one_or_all(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        place = await at_task(user)
-        start = place.settings
-        await user.press("right", "full_stop", "j", "left", "j", "right", "right", *["j"] * 6, "right")
-        await user.settled()
-        assert place.settings == replace(
-            start, top_k_patterns=6, min_success_rate=0.55, max_tokens=2200, include_code_templates=False
-        )
-        assert shown(user).startswith("<unreviewed-"), "all that goes is shown"
-        assert "of 2,200 tokens" in heading(user)
-        await user.press("r")
-        assert place.settings.include_code_templates, "the value that has focus"
-        await user.press("escape")
-        await user.press("r")
-        assert "R restores all" in user.toasts()[-1]
-        await user.press("R")
-        await user.settled()
-        assert place.settings == start
         await user.press("R")
         assert "All values already equal the project's settings" in user.toasts()[-1]
 
@@ -188,13 +172,13 @@ async def test_a_focused_value_changes_the_footer_and_ignores_invalid_text(sampl
         assert left is None, "digits go to screens again"
         await user.press("full_stop", "j", "j", "j", "j", "right")
         await user.sees("number 1 by lower bound")
-        assert place.knobs.field is field(user, "order") and "digits are typed" not in user.key_line()
+        assert place.knobs.field is user.field("order") and "digits are typed" not in user.key_line()
         await user.press("home", "k", "k", "k", "k", "k", "1", "2")
         await user.settled()
         assert "! patterns must be from 1 to 10" in heading(user)
         assert place.settings.top_k_patterns == 1, "the last value"
         await user.press("j")
-        assert field(user, "top_k_patterns").text == "1"
+        assert user.field("top_k_patterns").text == "1"
         await user.type("40%")
         assert place.settings.min_success_rate == 0.4
         await user.press("backspace", "backspace", "backspace")
@@ -304,22 +288,6 @@ async def test_reflections_have_rows_and_open_in_their_screen(sample: Path, home
         await user.settled()
         assert place.settings.max_reflections == 0
         assert "3 reflections removed" in heading(user)
-
-
-async def test_running_loops_and_recent_tasks_are_offered_without_a_task(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="context") as user:
-        await user.sees(
-            "Running sessions and recent tasks", "Add rate limiting to the login endpoint", "Or choose a task below"
-        )
-        assert isinstance(user.place.focused, Input), "a task can be typed at once"
-        await user.press("down", "j", "enter")
-        await user.settled()
-        assert user.app.user_state.get_here("context-task").startswith("Fix null customer crash")
-        await user.sees("score", "why")
-        assert "Running sessions and recent tasks" not in user.text()
-        await user.press("slash", "ctrl+u", "enter")
-        await user.settled()
-        await user.sees("Running sessions and recent tasks")
 
 
 async def test_one_key_shows_what_agents_load_by_themselves(sample: Path, home: Path) -> None:

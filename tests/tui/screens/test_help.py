@@ -92,6 +92,8 @@ async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path:
         assert "not now: p promote" in user.key_line()
         await user.press("p")
         assert "no pattern under the cursor" in user.toasts()[-1]
+        await user.go("loops")
+        await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")
 
 
 async def test_the_help_can_be_read_in_a_small_pane_of_a_terminal(sample: Path, home: Path) -> None:
@@ -178,7 +180,9 @@ async def test_a_bulk_deprecation_of_five_is_undone_at_once(sample: Path, home: 
         titles = [pattern_title(user.app.view.pattern(key)) for key in keys]
         await user.sees("Not selected, though under the cursor", *(title[:12] for title in titles))
         await user.sees("running loops", "of the last", "injected text changes", "tokens in total")
-        await user.press("enter")
+        await user.press("escape")
+        assert states(user, keys) == before and user.table.marked == set(keys)
+        await user.press("d", "enter")
         await user.sees("Type a text first")
         await user.type("obsolete")
         await user.decides("enter")

@@ -12,8 +12,8 @@ from core.records.loops import Loop, LoopStatus, Outcome
 from core.records.reflections import LessonKind, LessonState
 from tests.agent_lessons import CLOCK, NO_CLOCK, find_joined, find_when_loaded, make_agent_lesson
 from tests.hostile.payloads import PAYLOADS
-from tests.tui.screens.review_steps import at_question, flat, front, row, waiting
-from tests.tui.user import NOW, User, open_dashboard
+from tests.tui.screens.review_steps import at_question, flat, front, newest, row, waiting
+from tests.tui.user import NOW, open_dashboard
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.reflections import ReflectionsScreen
 
@@ -27,10 +27,6 @@ FACT = make_agent_lesson("The staging server is in Oslo", kind=LessonKind.FACT)
 @pytest.fixture(autouse=True)
 def _lessons(monkeypatch: pytest.MonkeyPatch) -> None:
     find_when_loaded(monkeypatch, OURS, TWIN, OPPOSITE, FACT, loops=[SESSION])
-
-
-def newest(user: User) -> Verb:
-    return user.app.view.snapshot.decisions[-1].verb
 
 
 async def test_a_lesson_is_accepted_opened_and_rejected_in_review_and_undo_asks_again(sample: Path, home: Path) -> None:

@@ -15,7 +15,7 @@ from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, StateSource, Usage
 from core.sources.adapters.contract import AdapterRecords
 from tests.agent_lessons import find_when_loaded
-from tests.tui.user import NOW, User, copy_tree, open_dashboard
+from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.drawing import TextPane
 from tui.screens.dialogs import PreviewDialog
 from tui.screens.loops import LoopsScreen
@@ -90,17 +90,6 @@ async def test_changes_on_disk_are_shown_and_the_cursor_stays(sample: Path, home
         await user.until(lambda: new.name not in user.app.view.snapshot.loops, "the folder gone")
 
 
-async def test_the_upstream_tree_shows_every_loop(tmp_path: Path, home: Path) -> None:
-    tree = copy_tree("upstream", tmp_path / "upstream")
-    async with open_dashboard(tree, home, size=(160, 50)) as user:
-        keys = user.table.keys
-        assert len(keys) == len(user.app.view.snapshot.loops) > 5
-        rows = {user.row(key) for key in keys[: user.table.page]}
-        assert len(rows) == min(len(keys), user.table.page), "no two rows look alike"
-        await user.filter("is:orphan")
-        assert user.table.keys
-
-
 OFFERING = "ralph-move-the-settlement-jobs-from--18be2e49"
 
 
@@ -146,40 +135,6 @@ async def test_an_extraction_without_an_offer_is_computed_on_demand(sample: Path
         await user.sees("Nothing to extract: ")
         box, screen = user.app.screen.query_one(".dialog").region, user.app.screen.region
         assert abs(box.x - (screen.right - box.right)) <= 1 and box.x > 1, "in the middle, as every dialog"
-
-
-def completed(user: User, sample: Path) -> str:
-    """A completed loop whose state lists its iterations."""
-    loops = user.app.view.snapshot.loops
-    found = (key for key, loop in loops.items() if loop.status is LoopStatus.COMPLETED and loop.iterations)
-    return next(key for key in found if state_file(sample, key).exists())
-
-
-async def test_errors_that_an_iteration_records_show_in_its_details_and_in_the_outcome(
-    sample: Path, home: Path
-) -> None:
-    async with open_dashboard(sample, home) as user:
-        key = completed(user, sample)
-        user.place.go_to(key)
-        before = user.app.view.board.outcome(key)
-        assert before is not None and before[0].error_count is not None
-        state = json.loads(state_file(sample, key).read_text())
-        errors = [{"type": "TypeError", "message": f"{name} is null", "location": "src/a.ts:7"} for name in "abc"]
-        state["iterations"] = [{"number": 0, "errors": errors}, *state["iterations"]]
-        state_file(sample, key).write_text(json.dumps(state))
-        count = before[0].error_count + 3
-        await user.until(lambda: f"{count} errors" in details(user), "the new number of errors")
-        for _ in range(tab_number(user, "Iterations")):
-            await user.press("right_square_bracket")
-        await user.settled()
-        assert "error: TypeError: a is null  src/a.ts:7" in details(user)
-        failures = [{"test_name": f"test {number}", "error_message": "x is null"} for number in range(57)]
-        run = {"attempt": 1, "failures": failures, "test_results": {"failed": 57}}
-        folder = sample / f".aiwg/ralph/loops/{key}/debug-memory"
-        folder.mkdir(exist_ok=True)
-        (folder / "session.json").write_text(json.dumps({"session_id": "s-57", "executions": [run]}))
-        user.place.show_tab(0)  # type: ignore[attr-defined]
-        await user.until(lambda: "60 errors" in details(user), "the errors of the session")
 
 
 def learned(user: User, key: str) -> str:
@@ -269,16 +224,6 @@ async def test_loops_of_runners_have_columns_and_signs_of_their_own(sample: Path
         await user.until(lambda: "orchestrator" in user.row("codex:0"), "the runner as a whole")
         row = user.row("codex:0")
         assert "▲ asks" in row and "waiting?" in row and "two-sess" not in row
-
-
-async def test_loops_can_be_filtered_by_source_agent_and_model(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home) as user:
-        await show(user, adapted(2))
-        for text in ("source:codex", "agent:codex", "model:gpt-5.6"):
-            await user.filter(text)
-            assert set(user.table.keys) == {"codex:0", "codex:1"}
-        await user.filter("source:aiwg")
-        assert not {"codex:0", "codex:1"} & set(user.table.keys)
 
 
 async def test_the_way_of_a_context_to_a_runner_can_be_shown_and_copied(sample: Path, home: Path) -> None:

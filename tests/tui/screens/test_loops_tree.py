@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from textual.content import Content
 
-from core.agents.hooks import answer, background
 from core.base.paths import ProjectPaths
 from core.base.pattern_titles import pattern_title
 from core.base.settings import Settings
@@ -24,8 +22,6 @@ from core.records.snapshot import Snapshot
 from core.show.pages.tasks import lessons, runs
 from core.show.work import attempt_key, earlier_key, iteration_key, lesson_key, parse_key, session_key, task_key
 from core.sources.debug_sessions import read_sessions
-from core.sources.ledger import FILE as LEDGER
-from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, SimulatedAgent, make_project
 from tests.factories import (
     DEBUG_NOW,
     SESSION_FILE,
@@ -35,7 +31,7 @@ from tests.factories import (
     make_session,
     sessions_by_id,
 )
-from tests.tui.user import NOW, User, make_app, open_dashboard
+from tests.tui.user import User, make_app, open_dashboard
 from tui.kit.drawing import TextPane
 from tui.kit.fields import FilterLine
 from tui.kit.looks import ASCII
@@ -278,14 +274,6 @@ async def test_v_toggles_full_details_and_missing_records_are_reported(sample: P
         assert user.toasts()[-1] == "Task task-gone is no longer in Loops"
 
 
-async def test_an_empty_project_explains_what_to_do(tmp_path: Path, home: Path) -> None:
-    project = tmp_path / "empty"
-    (project / LEDGER).parent.mkdir(parents=True)
-    async with open_dashboard(project, home, place="loops") as user:
-        await user.sees("No session yet")
-        await user.press("enter", "left", "right", "v", "l", "p", "r", "o", "y", "S", "escape")
-
-
 async def test_the_filter_finds_attempts_by_the_output_of_their_actions(sample: Path, home: Path) -> None:
     log = sample / ".aiwg/ralph/tasks" / ENDED / "attempts/002/actions.jsonl"
     log.write_text(log.read_text() + json.dumps({"type": "bash", "output": "saw a quetzal\x1b[31m [b]fly"}) + "\n")
@@ -348,53 +336,6 @@ async def test_the_rows_of_a_large_project_are_selected_in_a_thread(
         await user.until(lambda: list(user.table.keys) == known, "all rows again")
 
 
-PROMPT = "Fix the TypeError in the account page"
-LOOP = "copilot:s2"
-
-
-@pytest.fixture
-def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[SimulatedAgent, SimulatedAgent]:
-    """Two sessions in a project with a connected agent; the first one has left a lesson."""
-    monkeypatch.delenv("RALPHDECK_TASK", raising=False)
-    monkeypatch.setattr(answer, "start_background", lambda paths: background.run(paths, NOW))
-    project = make_project(tmp_path / "project")
-    (project.project / ".claude").mkdir()
-    (project.project / ".claude" / "settings.json").write_text(
-        '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ralphdeck hook --agent claude"}]}]}}'
-    )
-    before = NOW - timedelta(minutes=5)
-    return SimulatedAgent(project, "s1", at=before), SimulatedAgent(project, "s2", "copilot", at=before)
-
-
-def tab_number(user: User, name: str) -> int:
-    """The place of a tab of the row under the cursor."""
-    place = user.place
-    assert isinstance(place, LoopsScreen)
-    return place.tabs(user.table.cursor_key).index(name)
-
-
-async def test_a_session_is_a_row_from_its_prompt_to_its_lesson(
-    agents: tuple[SimulatedAgent, SimulatedAgent], home: Path
-) -> None:
-    first, second = agents
-    async with open_dashboard(first.project.project, home, size=(160, 40)) as user:
-        await user.sees("Connected: Claude Code. No session yet")
-        first.prompt(PROMPT)
-        first.fix_and_stop()
-        await user.until(lambda: "claude:s1" in user.table.keys and "completed" in user.row("claude:s1"), "the session")
-        second.send("UserPromptSubmit", prompt=PROMPT)
-        await user.until(lambda: LOOP in user.table.keys and "running" in user.row(LOOP), "the second session")
-        for name, fields in (("PostToolUse", FAILING), ("PostToolUse", EDIT), ("PostToolUse", PASSING)):
-            second.send(name, tool_use_id=str(fields["tool_input"]), **fields)
-        second.send("SessionEnd", reason="complete")
-        await user.until(lambda: "completed" in user.row(LOOP), "its end")
-        user.place.go_to(LOOP)
-        for _ in range(tab_number(user, "Lessons")):
-            await user.press("right_square_bracket")
-        await user.settled()
-        assert "pat-error" in user.place.query_one(TextPane).plain, "what it was given"
-
-
 def session_lines(session: DebugSession, view: ProjectState) -> list[Content]:
     return document_lines(runs(view, session), view.now, ASCII)
 
@@ -403,8 +344,13 @@ def lesson_lines(session: DebugSession, view: ProjectState) -> list[Content]:
     return document_lines(lessons(view, session), view.now, ASCII)
 
 
-def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+@pytest.fixture
+def view(tmp_path: Path) -> ProjectState:
+    """An empty project."""
+    return Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+
+
+def test_every_field_of_a_session_is_shown(view: ProjectState) -> None:
     full = make_full_session()
     ((found,), _) = read_sessions(SESSION_FILE.format("told-id"), full)
     view = replace(view, snapshot=Snapshot(debug_sessions={found.id: found}))
@@ -415,8 +361,7 @@ def test_every_field_of_a_session_is_shown(tmp_path: Path) -> None:
         assert value in text
 
 
-def test_runs_of_unchanged_code_and_sessions_without_runs_are_marked(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+def test_runs_of_unchanged_code_and_sessions_without_runs_are_marked(view: ProjectState) -> None:
     executed = [make_run(code_hash=code) for code in ("a", "a", "b")]
     lines = [line.plain for line in session_lines(make_session("s", *executed), view)]
     environments = [line for line in lines if line.strip().startswith("with:")]
@@ -424,8 +369,7 @@ def test_runs_of_unchanged_code_and_sessions_without_runs_are_marked(tmp_path: P
     assert "Nothing has been run" in session_lines(make_session("s", executions=()), view)[-1].plain
 
 
-def test_fixes_show_how_often_they_worked_over_all_sessions(tmp_path: Path) -> None:
-    view = Project(ProjectPaths(tmp_path), Settings(), by="ada", clock=lambda: DEBUG_NOW, cache=False).view
+def test_fixes_show_how_often_they_worked_over_all_sessions(view: ProjectState) -> None:
     cause = "null_undefined_access"
     held = make_session("s0", make_run(category=cause, fixed=True), lessons=(make_lesson(),))
     sessions = sessions_by_id(

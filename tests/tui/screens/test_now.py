@@ -39,12 +39,6 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def title_row(user: User, key: str) -> int:
-    at = user.table.position(key)
-    assert at is not None
-    return at
-
-
 async def test_it_is_the_first_screen_whatever_was_open_last(sample: Path, home: Path) -> None:
     async with open_now(sample, home) as user:
         await user.go("patterns")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from textual.widgets import Input, Static
@@ -12,10 +11,8 @@ from core.base.settings import Settings
 from core.decisions.commands import Deprecate
 from core.decisions.curator import Curator
 from core.records.patterns import Maturity
-from core.records.team import TeamSums
 from core.show.filter_parser import FieldKind
 from core.show.pattern_filter import PATTERN_FIELDS
-from core.sources.team_evidence import TeamEvidenceWriter
 from tests.factories import decide
 from tests.tui.user import NOW, User, make_app, open_dashboard
 from tui.kit.drawing import TextPane
@@ -24,12 +21,10 @@ from tui.kit.looks import DRAWN
 from tui.screens.dialogs import AskLine
 from tui.screens.document import document_lines
 from tui.screens.patterns import TABS, tab_blocks
-from tui.screens.previews import BulkDialog
 
 PROMOTED = "pat-success-profile-first-009"
 ESTABLISHED = "pat-error-unique-violation-007"
 DEPRECATED = "pat-error-cors-preflight-008"
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def at_pattern(user: User, key: str) -> None:
@@ -177,34 +172,6 @@ async def test_promoting_changes_the_row_and_the_file_and_is_refused_with_a_reas
             assert why in user.toasts()[-1]
 
 
-async def test_many_selected_patterns_are_decided_together(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await user.filter("state:established type:error")
-        keys = list(user.table.keys)
-        await user.press("m", "m")
-        assert user.table.marked == set(keys[:2])
-        await user.sees("2 selected", "promote 2")
-        await user.press("p")
-        assert isinstance(user.app.screen, BulkDialog)
-        await user.press("escape")
-        assert state_of(user, keys[0]) is Maturity.ESTABLISHED
-        assert user.table.marked == set(keys[:2])
-        await user.press("p")
-        await user.decides("enter")
-        assert {state_of(user, key) for key in keys[:2]} == {Maturity.PROVEN}
-        assert "promoted 2 patterns" in user.toasts()[-1]
-        assert user.table.marked == frozenset()
-        await user.decides("u")
-        assert {state_of(user, key) for key in keys[:2]} == {Maturity.ESTABLISHED}
-        await user.filter("")
-        user.table.toggle_mark([DEPRECATED, keys[0]])
-        await user.press("p")
-        await user.decides("enter")
-        assert (state_of(user, keys[0]), state_of(user, DEPRECATED)) == (Maturity.PROVEN, Maturity.DEPRECATED)
-        assert any("promoted 1 of 2 patterns" in toast for toast in user.toasts())
-        assert any(DEPRECATED in toast for toast in user.toasts()), "the refused one"
-
-
 async def test_each_tab_shows_its_part_and_tabs_turn_around_by_key_and_mouse(sample: Path, home: Path) -> None:
     shown = {
         "Overview": ("success rate", "Tags:", "File:"),
@@ -306,21 +273,6 @@ async def test_a_quarantined_pattern_is_marked_and_found_by_filter(sample: Path,
         assert set(user.table.keys) == {ESTABLISHED, "pat-success-openapi-first-007"}
 
 
-async def test_selected_patterns_are_archived_with_a_reason_and_restored_by_undo(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50), place="patterns") as user:
-        await user.filter("is:injectable type:template")
-        first, second = user.table.keys[:2]
-        await user.press("m", "m", "D")
-        await user.type("not used")
-        await user.decides("enter")
-        assert {first, second}.isdisjoint(user.table.keys)
-        await user.decides("u")
-        assert {first, second} <= set(user.table.keys)
-        user.place.go_to(second)
-        await user.press(*["right_square_bracket"] * TABS.index("History"))
-        await user.sees("archive", "(undone)")
-
-
 async def test_titles_have_priority_over_types_and_ids(sample: Path, home: Path) -> None:
     rows: list[tuple[int, list[str], list[str]]] = [
         (80, ["● proven", "Profile first  Measure the query", "5 of 5"], ["pat-success", " success "]),
@@ -389,16 +341,3 @@ async def test_the_list_of_findings_is_as_high_as_its_content(sample: Path, home
         lines = user.app.screen.query_one(TextPane).virtual_size.height
         assert dialog.size.height <= lines + 8 < 20
         assert "File problems" in user.text() and "esc close" in user.text()
-
-
-async def test_uses_of_a_team_change_the_state_while_the_pattern_is_shown(sample: Path, home: Path) -> None:
-    writer = TeamEvidenceWriter(ProjectPaths(sample))
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await at_pattern(user, ESTABLISHED)
-        user.place.show_tab(TABS.index("Evidence"))  # type: ignore[attr-defined]
-        used = NOW - timedelta(days=3)
-        helpful = 60 * 2 ** ((used - EPOCH) / timedelta(days=90))
-        sums = TeamSums(pattern_id=ESTABLISHED, successes=60, uses=60, helpful=helpful, undecayed=60, last_used=used)
-        writer.update("web", EPOCH, 90, [sums])
-        await user.until(lambda: state_of(user, ESTABLISHED) is Maturity.PROVEN, "the state with the uses of the team")
-        await user.sees("other projects of the team: 60 helpful, 0 harmful, newest 3 d ago")

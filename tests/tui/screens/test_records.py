@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from textual.content import Content
 
 from core.base.paths import ProjectPaths
-from core.base.settings import Settings
 from core.cli.demo.sample import copy_sample
 from core.index.contexts import prepare_task_injection
 from core.index.project_state import ProjectState
@@ -35,7 +34,7 @@ from core.show.patterns import pattern_cells
 from core.show.reflections import reflection_cells
 from core.sources.episodes import Actions
 from core.tasks.history import AttemptDetail
-from tests.tui.user import NOW, TREES, copy_tree
+from tests.tui.user import NOW, TREES, copy_tree, open_project
 from tui.kit.looks import ASCII, DRAWN, Glyphs
 from tui.screens.context import context_lines
 from tui.screens.document import document_lines, draw_cells, inline
@@ -53,8 +52,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         copy_sample(folder, NOW)
     else:
         copy_tree(request.param, folder)
-    opened = Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False)
-    opened.load()
+    opened = open_project(folder)
     while opened.search_next() is not None:
         pass
     return opened
@@ -79,7 +77,7 @@ def forecasts(opened: Project) -> FakeForecasts:
 def sample_view(tmp_path_factory: pytest.TempPathFactory) -> ProjectState:
     folder = tmp_path_factory.mktemp("sample")
     copy_sample(folder, NOW)
-    return Project(ProjectPaths(folder), Settings(), by="ana", clock=lambda: NOW, cache=False).load()
+    return open_project(folder).view
 
 
 def check(paragraphs: Iterable[Content], *, one_line: bool = False) -> None:

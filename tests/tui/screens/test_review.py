@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from core.base.errors import Proposed
-from core.base.paths import ProjectPaths
-from core.base.settings import Settings
 from core.base.text import plural
-from core.decisions.commands import Deprecate, Dismiss, Note, Quarantine, Reset, bulk
-from core.index.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION, PROPOSAL
-from core.project.error_advice import on_escalation
-from core.project.project import Project
-from core.records.decisions import Verb
-from core.show.work import session_key
+from core.decisions.commands import Dismiss, Note, Quarantine, Reset
+from core.index.review_items import BROAD, BURST, CONTRADICTED, ESCALATION, INVERSION
 from tests.core.meaning import meaning
 from tests.tui.screens.review_steps import (
     TWIN,
     at_question,
     choose_more,
     desk,
-    flat,
     front,
     newest,
     preview,
     row,
     waiting,
 )
-from tests.tui.user import NOW, User, open_dashboard
+from tests.tui.user import User, open_dashboard, open_project
 
 
 def asked(user: User) -> list[str]:
@@ -125,8 +116,7 @@ async def test_an_answered_question_returns_if_refused_or_undone(sample: Path, h
 
 
 async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: Path, home: Path) -> None:
-    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
-    other.load()
+    other = open_project(sample, "bob")
     async with open_dashboard(sample, home, place="review") as user:
         await at_question(user, INVERSION)
         await user.decides("s")
@@ -142,8 +132,7 @@ async def test_undo_of_another_persons_decision_keeps_the_session_count(sample: 
 
 
 async def test_a_question_answered_by_another_reviewer_is_skipped(sample: Path, home: Path) -> None:
-    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
-    other.load()
+    other = open_project(sample, "bob")
     seconds = [0.0]
     async with open_dashboard(sample, home, clock=lambda: seconds[0], place="review") as user:
         subject = await at_question(user, CONTRADICTED)
@@ -166,8 +155,7 @@ async def test_a_question_answered_by_another_reviewer_is_skipped(sample: Path, 
 async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_skipped(
     sample: Path, home: Path
 ) -> None:
-    other = Project(ProjectPaths(sample), Settings(), by="bob", clock=lambda: NOW, cache=False)
-    other.load()
+    other = open_project(sample, "bob")
     async with open_dashboard(sample, home, place="review") as user:
         queue = asked(user)
         await user.sees(f"1 of {len(queue)}")
@@ -193,29 +181,6 @@ async def test_the_order_is_fixed_new_questions_are_appended_and_resolved_ones_s
         assert "new" not in user.text().splitlines()[1]
         await user.decides("s")
         assert desk(user).item is None, "the end comes after the new question"
-
-
-async def test_decisions_of_an_agent_are_accepted_or_rejected(sample: Path, home: Path) -> None:
-    before = NOW - timedelta(hours=1)
-    agent = Project(ProjectPaths(sample), Settings(), by="agent:claude", clock=lambda: before, cache=False)
-    agent.load()
-    one, *others = (key for key in agent.view.board.ids if agent.view.assessment(key).injectable)
-    for command in (Deprecate(one, reason="hides the cause"), bulk(Verb.DEPRECATE, others[:2], "too broad")):
-        with pytest.raises(Proposed):
-            agent.decide(command)
-    async with open_dashboard(sample, home, place="review") as user:
-        assert await at_question(user, PROPOSAL) == one
-        await user.sees("agent:claude proposes to deprecate this lesson. Do you agree?", "hides the cause")
-        await user.decides("a")
-        made = user.app.view.snapshot.decisions[-1]
-        assert (made.verb, made.subject, made.by) == (Verb.DEPRECATE, one, "ana")
-        await at_question(user, PROPOSAL)
-        await user.sees(
-            "agent:claude proposes to deprecate 2 records. Do you agree?", "proposed by agent:claude", others[0]
-        )
-        await user.decides("x")
-        assert newest(user) == "dismiss"
-        assert PROPOSAL not in {item.kind for item in user.app.view.queue}
 
 
 async def test_a_card_is_copied_and_its_menu_lists_the_other_answers(sample: Path, home: Path) -> None:
@@ -306,8 +271,7 @@ async def test_the_preview_takes_only_the_lines_that_it_needs(sample: Path, home
 
 
 async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
-    opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    opened.load()
+    opened = open_project(sample, "ada")
     first = {item.kind: item for item in reversed(opened.view.queue)}
     kept = [first.pop(CONTRADICTED), *list(first.values())[:2]]
     rest = [item for item in opened.view.queue if item not in kept]
@@ -328,23 +292,6 @@ async def test_an_empty_queue_is_reported(sample: Path, home: Path) -> None:
         assert waiting(user) == []
         await user.decides("u")
         assert desk(user).item is not None
-
-
-async def test_an_escalation_of_another_process_is_reported_and_shown_in_loops(sample: Path, home: Path) -> None:
-    opened = Project(ProjectPaths(sample), Settings(), by="ada", clock=lambda: NOW, cache=False)
-    opened.load()
-    session = next(one for one in opened.view.snapshot.debug_sessions.values() if one.status == "in_progress")
-    async with open_dashboard(sample, home, size=(200, 50), place="loops") as user:
-        on_escalation(opened, session.id, reason="needs credentials")
-        await user.until(lambda: session.id in waiting(user), "the question")
-        await user.until(lambda: any("needs credentials" in text for text in user.toasts()), "the notice")
-        user.place.go_to(session_key(session.id))
-        await user.settled()
-        await user.sees("Needs a human: needs credentials", "escalated by ada", "context kept in")
-        assert await at_question(user, ESCALATION)
-        user.place.go_to(session.id)
-        await user.settled()
-        assert "needs credentials" in flat(user) and "context kept in" in flat(user)
 
 
 @pytest.mark.usefixtures("all_tasks")

@@ -49,10 +49,6 @@ async def open_what_if(user: User, place: str = "patterns") -> WhatIfScreen:
     return user.place
 
 
-def field(user: User, name: str) -> ValueField:
-    return next(found for found in user.place.query(ValueField) if found.name == name)
-
-
 def expected(user: User, **tried: str) -> Replay:
     """What the core answers; names with two underscores for the dot."""
     settings = user.app.view.settings
@@ -73,7 +69,7 @@ async def test_another_half_life_lists_what_changes_and_an_invalid_one_is_explai
     async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.sees("Rules only, without pins. Nothing is written.", "These are the current thresholds")
-        assert field(user, HALF_LIFE).text == "90" and field(user, HALF_LIFE).has_focus_within
+        assert user.field(HALF_LIFE).text == "90" and user.field(HALF_LIFE).has_focus_within
         await user.type("7")
         await user.settled()
         answer = expected(user, maturity__half_life_days="7")
@@ -84,16 +80,16 @@ async def test_another_half_life_lists_what_changes_and_an_invalid_one_is_explai
         assert f"● proven      {before:>2} → {after:>2} {after - before:+}" in counts
         await user.sees(f"{len(answer.turns)} of 40 patterns change state", f"{answer.events:,} results replayed")
         assert user.table.cursor == 0
-        assert field(user, HALF_LIFE).has_class("-changed")
-        assert not field(user, "maturity.min_feedback").has_class("-changed")
+        assert user.field(HALF_LIFE).has_class("-changed")
+        assert not user.field("maturity.min_feedback").has_class("-changed")
 
         await user.type("..")
         await user.settled()
         await user.sees("must be a number of days above 0")
         assert (shown(user), place.settings.maturity.half_life_days) == (turned(answer), 7)
         await user.press("right")
-        assert field(user, HALF_LIFE).text == "10", "steps go on from the last value"
-        assert not field(user, HALF_LIFE).has_class("-faulty")
+        assert user.field(HALF_LIFE).text == "10", "steps go on from the last value"
+        assert not user.field(HALF_LIFE).has_class("-faulty")
         await user.press("ctrl+u")
         await user.paste("\x1b[31m[bold]")
         await user.sees("must be a number of days above 0", "[bold]")
@@ -109,17 +105,17 @@ async def test_keys_step_and_restore_values_and_move_from_field_to_field(sample:
     async with open_dashboard(sample, home, place="patterns") as user:
         place = await open_what_if(user)
         await user.press("left", "left", "left", "right")
-        assert field(user, HALF_LIFE).text == "80"
+        assert user.field(HALF_LIFE).text == "80"
         await user.press("j", "down", "k", "k", "up", "j")
-        assert field(user, "maturity.min_feedback").has_focus_within
+        assert user.field("maturity.min_feedback").has_focus_within
         await user.press("right")
-        assert field(user, "maturity.min_feedback").text == "4"
+        assert user.field("maturity.min_feedback").text == "4"
         await user.press("G")
-        assert field(user, "learning.burst_minutes").has_focus_within
+        assert user.field("learning.burst_minutes").has_focus_within
         await user.press("up", "up", "right")
-        assert field(user, "learning.neutral_counts_as").text == "failure"
+        assert user.field("learning.neutral_counts_as").text == "failure"
         await user.press("home")
-        assert field(user, HALF_LIFE).has_focus_within
+        assert user.field(HALF_LIFE).has_focus_within
         await user.settled()
         answer = expected(
             user, maturity__half_life_days="80", maturity__min_feedback="4", learning__neutral_counts_as="failure"
@@ -127,11 +123,11 @@ async def test_keys_step_and_restore_values_and_move_from_field_to_field(sample:
         assert shown(user) == turned(answer)
         assert place.settings.learning.neutral_counts_as == "failure"
         await user.press("down", "r")
-        assert (field(user, "maturity.min_feedback").text, field(user, HALF_LIFE).text) == ("3", "80")
+        assert (user.field("maturity.min_feedback").text, user.field(HALF_LIFE).text) == ("3", "80")
         await user.press("9", "ctrl+u")
         assert place.settings.maturity.min_feedback == 3
         await user.press("up")
-        assert field(user, "maturity.min_feedback").text == "3", "an empty field is today's value"
+        assert user.field("maturity.min_feedback").text == "3", "an empty field is today's value"
         await user.press("R")
         await user.settled()
         assert [found.name for found in place.query(ValueField) if found.has_class("-changed")] == []
@@ -140,28 +136,9 @@ async def test_keys_step_and_restore_values_and_move_from_field_to_field(sample:
         assert shown(user) == set()
 
 
-async def test_enter_goes_to_the_patterns_and_on_to_one_of_them(sample: Path, home: Path) -> None:
+async def test_tab_and_enter_go_to_the_patterns_and_on_to_one_of_them(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="review") as user:
         await open_what_if(user, "review")
-        await user.press("7")
-        await user.settled()
-        await user.press("enter", "j", "j")
-        assert user.in_focus(user.table)
-        key = user.table.keys[2]
-        assert user.table.cursor_key == key
-        await user.press("y")
-        assert user.app.clipboard == key
-        await user.press("enter")
-        await user.settled()
-        place = user.place
-        assert isinstance(place, PatternsScreen)
-        assert place.table.cursor_key == key
-        await user.sees("if unused", "Why")
-
-
-async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="patterns") as user:
-        await open_what_if(user)
         await user.press("tab", "enter")
         assert "No pattern changes" in user.toasts()[-1]
         await user.press("tab")
@@ -172,7 +149,15 @@ async def test_tab_goes_to_the_patterns_and_back_to_the_same_field(sample: Path,
         await user.press("G")
         assert user.table.cursor == len(user.table.keys) - 1
         await user.press("tab")
-        assert field(user, "maturity.min_feedback").has_focus_within
+        assert user.field("maturity.min_feedback").has_focus_within
+        await user.press("enter", "g")
+        assert user.in_focus(user.table)
+        key = user.table.keys[0]
+        await user.press("y")
+        assert user.app.clipboard == key
+        await user.press("enter")
+        await user.settled()
+        assert isinstance(user.place, PatternsScreen) and user.place.table.cursor_key == key
 
 
 async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path) -> None:
@@ -188,7 +173,7 @@ async def test_a_new_view_is_replayed_while_it_is_open(sample: Path, home: Path)
         await user.until(lambda: removed not in shown(user), "another answer")
         await user.settled()
         assert shown(user) == turned(expected(user, maturity__half_life_days="7"))
-        assert field(user, HALF_LIFE).text == "7"
+        assert user.field(HALF_LIFE).text == "7"
         user.app.decide(Promote("pat-error-jwt-expired-006"))
         await user.until(lambda: user.row("pat-error-jwt-expired-006").rstrip().count("pinned") == 1, "the pin")
 
@@ -356,7 +341,7 @@ async def test_lists_changes_since_the_last_visit_and_opens_their_records(sample
         await open_compare(user)
         expected = compare_states(build_past_state(user.app.view, VISITED), user.app.view)
         first = expected.patterns[0]
-        assert (field(user, "since").text, field(user, "until").text) == ("last visit", "now")
+        assert (user.field("since").text, user.field("until").text) == ("last visit", "now")
         assert user.table.keys[0] == f"pattern {first.pattern_id}"
         assert len(user.table.keys) == sum(
             map(len, (expected.patterns, expected.decisions, expected.loops, expected.questions))
@@ -382,10 +367,10 @@ async def test_an_open_or_killed_dashboard_counts_as_a_visit(sample: Path, home:
 async def test_days_can_be_stepped_or_typed_and_invalid_days_are_reported(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         place = await open_compare(user)
-        assert field(user, "since").text == "2026-11-14"
+        assert user.field("since").text == "2026-11-14"
         assert "first visit" in (place.why_not("last_visit") or "")
         await user.press("left", "left")
-        assert field(user, "since").text == "2026-11-12"
+        assert user.field("since").text == "2026-11-12"
         two_days_earlier = datetime(2026, 11, 12, tzinfo=UTC)
         await user.until(lambda: place._found is not None and place._found.since == two_days_earlier, "2026-11-12")
         await user.type("99")
@@ -394,7 +379,7 @@ async def test_days_can_be_stepped_or_typed_and_invalid_days_are_reported(sample
         await user.type("3d")
         await user.until(lambda: place._found is not None and place._found.since == NOW - timedelta(days=3), "3 days")
         await user.press("tab", "left")
-        assert field(user, "until").text == "2026-11-20"
+        assert user.field("until").text == "2026-11-20"
         await user.until(lambda: place._found is not None and place._found.until < NOW, "another end")
         await user.press("left", "left", "left")
         await user.sees("must be before the other moment")
