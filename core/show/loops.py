@@ -215,8 +215,8 @@ def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
     is_alone = not has_gained and not patterns.held_out
     parts: list[tuple[str, str]] = []
     if given:
-        counts = f"{followed}/{given}"
-        parts.append((counts if not is_alone else f"{counts} followed" if followed else f"{given} given", "quiet"))
+        counts = f"{followed}/{given}{' followed' if is_alone else ''}" if followed else f"{given} given"
+        parts.append((counts, "quiet"))
     if patterns.held_out:
         parts.append((f"{len(patterns.held_out)} held out", "quiet"))
     if has_gained:

@@ -379,7 +379,8 @@ def _given(state: ProjectState, loop: Loop) -> str:
     found = state.loop_patterns(loop.id)
     given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
     not_followed = f", {ignored} not" if ignored and followed else ""
-    parts = [f"given {plural(given, 'lesson')}, {_followed(given, followed, ignored)}{not_followed}"] if given else []
+    verdict = f", {_followed(given, followed, ignored)}" if loop.is_over or followed or ignored else ""
+    parts = [f"given {plural(given, 'lesson')}{verdict}{not_followed}"] if given else []
     held_out = len(found.held_out)
     parts += [f"{plural(held_out, 'lesson')} held out (experiment)"] if held_out else []
     return "; ".join(parts)
@@ -388,7 +389,7 @@ def _given(state: ProjectState, loop: Loop) -> str:
 def _followed(given: int, followed: int, ignored: int) -> str:
     """Describe how many lessons were followed, without those of which that is unknown."""
     if not followed:
-        return "no use seen" if not ignored else "none followed" if ignored == given else f"{ignored} not followed"
+        return "can't tell" if not ignored else "none followed" if ignored == given else f"{ignored} not followed"
     if followed < given:
         return f"{followed} followed"
     return "followed" if given == 1 else "both followed" if given == 2 else "all followed"

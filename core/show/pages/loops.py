@@ -173,11 +173,16 @@ def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
 def _lessons(state: ProjectState, loop: Loop) -> str:
     """Return how many lessons a loop was given, followed, had held out, and how many were found in it."""
     found = state.loop_patterns(loop.id)
-    counts = [f"{len(found.injected_ids)} given, {len(found.followed_ids)} followed"] if found.injected_ids else []
-    counts += [f"{len(found.ignored_ids)} not followed"] if found.ignored_ids else []
-    counts += [f"{len(found.held_out)} held out (experiment)"] if found.held_out else []
-    counts += [f"{len(found.extracted)} found"] if found.extracted else []
-    return ", ".join(counts)
+    given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
+    counts = (
+        (given, "given"),
+        (followed, "followed"),
+        (ignored, "not followed"),
+        (given - followed - ignored if loop.is_over else 0, "can't tell"),
+        (len(found.held_out), "held out (experiment)"),
+        (len(found.extracted), "found"),
+    )
+    return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
 def answer_command(loop: Loop) -> Text:

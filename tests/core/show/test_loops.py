@@ -136,7 +136,7 @@ def test_lessons_are_given_followed_and_found_each_with_its_name_and_result() ->
     )
     found = LoopPatterns(uses=uses, extracted=(ExtractedPattern(pattern_id="c"),))
     assert plain(lessons_text(found)) == "1/2, 1 found"
-    assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "0/1, 3 found"
+    assert plain(lessons_text(LoopPatterns(uses=uses[:1]), found=3)) == "1 given, 3 found"
     assert lessons_text(LoopPatterns()) == ()
     use = Observation(pattern_id="p", kind="applied", source="event-log", success=True, at=NOW)
     cells = lesson_cells("p", make_pattern("p", title="Freeze the clock"), [use])

@@ -92,6 +92,8 @@ def test_lessons_given_to_a_session_and_followed_are_shown() -> None:
     ]
     page = page_of(ended("a", LoopStatus.COMPLETED, HOUR), events=events)
     assert section(page, "sessions").lines[0].text == "given 2 lessons, 1 followed"
+    page = page_of(ended("a", LoopStatus.COMPLETED, HOUR), events=events[:1])
+    assert section(page, "sessions").lines[0].text == "given 1 lesson, can't tell"
 
 
 def test_sessions_that_attempted_one_task_are_one_line() -> None:
