@@ -244,6 +244,10 @@ class TestLoading:
             copy_folder(TREES / tree, project.paths.project)
         else:
             write_texts(project.paths.project)
+            for kind in ("loops", "archive", "tasks"):
+                for number, folder in enumerate(sorted(project.paths.ralph.glob(f"{kind}/*"))):
+                    if number % 3:
+                        shutil.rmtree(folder)
         whole = project.index.load()
         clock = itertools.count(step=seconds)  # of each file
         monkeypatch.setattr(core.index.refresh, "monotonic", lambda: next(clock))
