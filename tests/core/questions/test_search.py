@@ -60,12 +60,13 @@ def test_nothing_is_searched_again_while_nothing_has_changed(folder: Path, steps
     assert not steps
     assert again.queue == first.queue
     assert again.offers == first.offers
-    extraction = structs.replace(SETTINGS.extraction, enabled=False)
-    assert not searched(folder, settings=structs.replace(SETTINGS, extraction=extraction)).offers
-    assert steps, "with other settings"
-    steps.clear()
-    searched(folder, NOW + timedelta(days=1))
+    tomorrow = NOW + timedelta(days=1)
+    searched(folder, tomorrow)
     assert steps, "on another day"
+    steps.clear()
+    extraction = structs.replace(SETTINGS.extraction, enabled=False)
+    assert not searched(folder, tomorrow, structs.replace(SETTINGS, extraction=extraction)).offers
+    assert steps, "with other settings"
 
 
 def test_extracting_a_stored_offer_removes_it_until_undo(folder: Path, steps: list[QuestionSearch]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from core.learning.evidence import LoopPatterns
@@ -167,14 +166,11 @@ def test_attempts_belong_to_the_loop_that_made_them() -> None:
     assert CATALOG.row_above(session_key("dm-1")) == ""
 
 
-def test_a_later_catalog_contains_changed_texts() -> None:
+def test_a_catalog_with_changed_records_equals_a_rebuilt_one() -> None:
     tasks = {**TASKS, "task-002": replace(TASKS["task-002"], description="Slow reports")}
     later = WorkCatalog(SNAPSHOT.with_changes(tasks=tasks), CATALOG)
     assert found("speed", later) == set()
     assert found("slow", later) == {"002", "002.2"}
-
-
-def test_a_catalog_with_changed_attempts_equals_a_rebuilt_one() -> None:
     changed = replace(ATTEMPTS["task-001.1"], plan="types first", outcome=Outcome.SUCCESS)
     after = SNAPSHOT.with_changes(attempts={**ATTEMPTS, changed.id: changed})
     newer, rebuilt = CATALOG.with_changes(after, attempt_ids={changed.id}), WorkCatalog(after)
@@ -195,22 +191,16 @@ def test_a_debug_session_made_from_an_attempt_is_listed_as_the_attempt_unless_it
     assert WorkCatalog(Snapshot(debug_sessions={"s": session})).sessions == {"s": session}
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_an_invalid_word_is_a_problem_and_a_key_of_no_known_kind_that_of_a_loop() -> None:
+    for text, problem in (
         ("is:banana", "is: must be one of stuck, live"),
         ("outcome:bad", "outcome: must be one of success"),
         ("in:errors oauth", "in: works in the command palette, not in this filter"),
         ("inn:errors", "unknown field 'inn' in inn:errors; use agent, cause, error, file, id, is"),
-    ],
-)
-def test_an_invalid_word_is_a_problem(text: str, problem: str) -> None:
-    assert " ".join(parse_query(text, FIELDS).problems).startswith(problem)
-
-
-@pytest.mark.parametrize("key", ["", "task", "iteration/x/a", "lesson/p", "ralph/task/1"])
-def test_a_key_of_no_known_kind_is_that_of_a_loop(key: str) -> None:
-    assert parse_key(key).kind == "loop"
+    ):
+        assert " ".join(parse_query(text, FIELDS).problems).startswith(problem)
+    for key in ("", "task", "iteration/x/a", "lesson/p", "ralph/task/1"):
+        assert parse_key(key).kind == "loop", key
 
 
 # The tree
@@ -245,15 +235,12 @@ def test_iterations_debug_sessions_and_lessons_are_below_their_loop() -> None:
         uses=(Observation(pattern_id="p", kind="injected", source="event-log"),),
         extracted=(ExtractedPattern(pattern_id="q"),),
     )
-    tree = build_tree(CATALOG, [FoundWork("ralph-fix-auth-1")], ["ralph-fix-auth-1"], lambda _: patterns)
     own = "ralph-fix-auth-1"
+    tree = build_tree(CATALOG, [FoundWork(own)], [own], lambda _: patterns)
     assert tree.keys == (own, iteration_key(own, 0), lesson_key(own, "p"), lesson_key(own, "q"))
-
-
-def test_the_attempts_of_a_session_that_only_hooks_recorded_are_not_listed_again_as_iterations() -> None:
-    loop = Loop(id="claude:a", runner="claude", sources=(HOOKS,), iterations=(Iteration(),))
-    catalog = WorkCatalog(Snapshot(loops={loop.id: loop}))
-    assert build_tree(catalog, [FoundWork(loop.id)], [loop.id], no_patterns).keys == (loop.id,)
+    hooks = Loop(id="claude:a", runner="claude", sources=(HOOKS,), iterations=(Iteration(),))
+    catalog = WorkCatalog(Snapshot(loops={hooks.id: hooks}))
+    assert build_tree(catalog, [FoundWork(hooks.id)], [hooks.id], no_patterns).keys == (hooks.id,), "its attempts"
 
 
 def test_the_last_of_very_many_attempts_follow_a_row_for_the_earlier_ones() -> None:
@@ -282,27 +269,20 @@ def repeated(*attempts: tuple[str, int, int], **status: LoopStatus) -> WorkCatal
     )
 
 
-def test_sessions_that_attempted_one_task_are_one_row() -> None:
+def test_sessions_that_attempted_one_task_are_one_row_without_other_work() -> None:
     catalog = repeated(("t", 1, 1), ("t", 2, 2))
     assert [one.key for one in select("", catalog)] == ["claude:2"]
     assert [one.number for one in catalog.attempts_of["claude:2"]] == [1, 2]
     tree = build_tree(catalog, select("", catalog), {"claude:2"}, lambda _: LoopPatterns())
     assert tree.keys[:4] == ("claude:2", "claude:1", attempt_key("t.1"), attempt_key("t.2"))
     assert catalog.row_above("claude:1") == catalog.row_above(attempt_key("t.1")) == "claude:2"
-
-
-@pytest.mark.parametrize(
-    "catalog",
-    [repeated(("t", 1, 1), ("t", 2, 2), ("u", 1, 1)), repeated(("t", 1, 1), ("t", 2, 2), session_1=LoopStatus.WAITING)],
-    ids=["of two tasks", "not ended"],
-)
-def test_a_session_with_other_work_or_that_goes_on_has_its_own_row(catalog: WorkCatalog) -> None:
-    assert {one.key for one in select("", catalog)} == {"claude:1", "claude:2"}
-
-
-def test_a_filter_finds_an_earlier_session_below_the_newest() -> None:
-    catalog = repeated(("t", 1, 1), ("t", 2, 2), session_2=LoopStatus.COMPLETED)
-    assert select("status:failed", catalog) == [FoundWork("claude:2", False, ("claude:1",))]
+    for own_rows in (
+        repeated(("t", 1, 1), ("t", 2, 2), ("u", 1, 1)),  # of two tasks
+        repeated(("t", 1, 1), ("t", 2, 2), session_1=LoopStatus.WAITING),  # not ended
+    ):
+        assert {one.key for one in select("", own_rows)} == {"claude:1", "claude:2"}
+    worked = repeated(("t", 1, 1), ("t", 2, 2), session_2=LoopStatus.COMPLETED)
+    assert select("status:failed", worked) == [FoundWork("claude:2", False, ("claude:1",))]
 
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)

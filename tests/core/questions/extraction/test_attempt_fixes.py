@@ -140,19 +140,6 @@ def test_the_lines_near_the_error_are_chosen_from_a_large_change() -> None:
     assert sum(line[0] in "+-" for line in fix.diff.splitlines()) <= MAX_DIFF_LINES
 
 
-def test_changes_of_tests_and_documents_are_left_out_beside_changes_of_code() -> None:
-    test = edited("src/cart.test.ts", "a\n", "b\n")
-    readme = edited("README.md", "a\n", "b\n")
-    (fix,) = fixes(ran("npm test", NULL), readme, test, EDIT, ran("npm test"))
-    assert "README" not in fix.diff and "cart.test.ts" not in fix.diff
-
-
-def test_a_missing_module_that_was_installed_is_not_a_fix() -> None:
-    missing = "ModuleNotFoundError: No module named 'requests'"
-    install = ran("pip install requests")
-    assert fixes(ran("python check.py", missing), install, EDIT, ran("python check.py")) == []
-
-
 def test_an_edit_by_a_shell_command_is_an_edit() -> None:
     edit = ran("sed -i 's/cart.id/cart?.id/' src/cart.ts") | {"reasoning": "A guest has no cart."}
     (fix,) = fixes(ran("npm test", NULL), edit, ran("npm test"))
@@ -225,15 +212,19 @@ def test_an_edit_that_reverts_an_earlier_one_is_not_a_fix() -> None:
     assert fixes(ran("npm test"), tried, ran("npm test", NULL), restored, ran("npm test")) == []
 
 
-def test_an_edit_of_a_document_is_a_fix_only_if_the_run_names_it() -> None:
-    readme = edited("README.md", "port 80\n", "port 81\n", "The port of the proxy is 81 now.")
+def test_an_edit_is_a_fix_only_if_it_is_related_to_the_error() -> None:
+    test, readme = (
+        edited("src/cart.test.ts", "a\n", "b\n"),
+        edited("README.md", "port 80\n", "port 81\n", "It is 81 now."),
+    )
+    (fix,) = fixes(ran("npm test", NULL), readme, test, EDIT, ran("npm test"))
+    assert "README" not in fix.diff and "cart.test.ts" not in fix.diff, "beside changes of code"
     assert fixes(ran("npm test", NULL), readme, ran("npm test")) == []
     for command in ("markdownlint README.md", "npm run docs"):
-        error = "README.md:3 MD009 Trailing spaces"
-        assert len(fixes(ran(command, error), readme, ran(command))) == 1
-
-
-def test_an_error_of_the_network_is_fixed_only_by_a_related_change() -> None:
+        assert len(fixes(ran(command, "README.md:3 MD009 Trailing spaces"), readme, ran(command))) == 1
+    missing = "ModuleNotFoundError: No module named 'requests'"
+    installed = ran("pip install requests")
+    assert fixes(ran("python check.py", missing), installed, EDIT, ran("python check.py")) == []
     error = "connect ECONNREFUSED 10.0.0.7:5432"
     assert fixes(ran("npm test", error), EDIT, ran("npm test")) == []
     port = edited("src/db.ts", "port: 5432\n", "port: 5433\n", "The database listens on another port.")
