@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from core.cli.program import run
 from core.project.project import Project
 from tests.e2e.stream import harmless, offences
 from tests.e2e.terminal import Terminal, environment, python
+from tests.factories import make_error_record, make_pattern_file
 from tests.hostile.payloads import PAYLOADS
 from tests.hostile.test_present import spread
 
@@ -68,6 +68,9 @@ def call(
         "debug list --escalated",
         "debug list --causes",
         "debug list --error-type Type",
+        "loop score",
+        "review --suspicious",
+        "changes maturity.half_life_days=20",
     ],
 )
 @pytest.mark.parametrize(("opened", "form"), [("texts", ""), ("types", "--json")], indirect=["opened"])
@@ -109,39 +112,63 @@ def test_debug_memory_answers_and_archives_are_harmless(call: Call, opened: Proj
 @pytest.mark.parametrize("opened", ["texts"], indirect=True)
 def test_hostile_arguments_give_harmless_errors(call: Call, tmp_path: Path) -> None:
     (tmp_path / ".aiwg/ralph").mkdir(parents=True)
-    for payload in PAYLOADS:
+    commands = ("pattern show", "pattern promote", "loop inject", "loop extract", "debug show", "loop score")
+    for number, payload in enumerate(PAYLOADS):
         text = f"no-such-{payload.text[:200]}"
-        for command in ("pattern show", "pattern promote", "loop inject", "loop extract", "debug show"):
-            code, out, err = call(*command.split(), "--", text, project=tmp_path)
-            assert code == 1
-            assert not out
-            assert err.count("\n") == 1, "one line says why"
-        assert call("pattern", "list", "--state", text, project=tmp_path)[0] == 2
-        assert call(text.replace("/", ""), project=tmp_path)[0] == 2
+        code, out, err = call(*commands[number % len(commands)].split(), "--", text, project=tmp_path)
+        assert (code, out, err.count("\n")) == (1, "", 1), "one line says why"
+        for words in (["pattern", "list", "--state", text], [text.replace("/", "")], ["changes", f"{text}={text}"]):
+            assert call(*words, project=tmp_path)[0] == 2
 
 
 @pytest.mark.parametrize("opened", ["texts"], indirect=True)
-def test_decisions_are_harmless(opened: Project, call: Call, tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    shutil.copytree(opened.project.project, project, symlinks=True)
+def test_typed_texts_are_harmless_where_they_are_stored_and_shown(call: Call, tmp_path: Path) -> None:
+    patterns = tmp_path / ".aiwg/ralph/shared/patterns"
+    patterns.mkdir(parents=True)
+    (patterns / "error-patterns.json").write_bytes(make_pattern_file(make_error_record(1)))
     done = 0
-    for n, pattern_id in enumerate(spread(opened.view.snapshot.patterns, 1)):
-        reason = PAYLOADS[n].text[:100]
-        pattern = ("--", pattern_id)
+    for payload in PAYLOADS[::5]:
+        reason = payload.text[:100]
+        by, why, work = ("--by", f"by {reason}"), ("--reason", reason), f"bd {reason}"
+        pattern_id = "pat-error-made-001"
         for command in (
-            ("pattern", "promote", "--by", f"by {reason}", *pattern),
-            ("pattern", "reset", "--by", f"by {reason}", *pattern),
-            ("pattern", "deprecate", "--by", f"by {reason}", "--reason", reason, *pattern),
-            ("pattern", "note", "--by", f"by {reason}", *pattern, f"x{reason}"),
-            ("undo", "--by", f"by {reason}"),
-            ("undo", "--redo", "--by", f"by {reason}"),
+            ("pattern", "promote", *by, "--", pattern_id),
+            ("pattern", "reset", *by, "--", pattern_id),
+            ("pattern", "deprecate", *by, *why, "--", pattern_id),
+            ("pattern", "note", *by, "--", pattern_id, f"x{reason}"),
+            ("undo", *by),
+            ("undo", "--redo", *by),
+            ("loop", "record", *by, "--failure", "--", work, pattern_id),
+            ("loop", "record", "--criterion", f"c{reason}", "--success", "--context", reason, "--", "bd-1"),
+            ("loop", "record", "--outcome", "--failure", "--strategy", f"s{reason}", "--", "bd-1"),
+            ("loop", "record", "--error", f"e{reason}", "--context", reason, "--", "bd-1"),
+            ("loop", "record", "--resolve", f"r{reason}", "--", work),
+            ("loop", "score", "--errors", "--", "bd-1"),
+            ("review", "--suspicious", "--revoke", "--", reason or "x"),
         ):
-            code, _out, _err = call(*command, project=project)
-            assert code in {0, 1}
+            code, _out, _err = call(*command, project=tmp_path)
+            assert code in {0, 1, 2}
             done += code == 0
-    assert done > 3
-    assert call("log", project=project)[0] == 0
-    assert call("log", "--json", project=project)[0] == 0
+    assert done > 20
+    for words in (["log"], ["log", "--json"], ["loop", "score"], ["loop", "score", "--criteria"]):
+        assert call(*words, project=tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize("opened", ["types"], indirect=True)
+def test_files_without_records_are_findings(call: Call, tmp_path: Path) -> None:
+    patterns = tmp_path / ".aiwg/ralph/shared/patterns"
+    (tmp_path / ".aiwg/ralph/loops/huge").mkdir(parents=True)
+    patterns.mkdir(parents=True)
+    (patterns / "error-patterns.json").write_text('{"patterns": ' + "[" * 3000 + "]" * 3000 + "}")
+    (patterns / "anti-patterns.json").write_bytes(b"\xff\xfe\x00")
+    (patterns / "success-patterns.json").write_text('[{"pattern_id": "x", "success_rate": NaN, "usage_count": 1e400}]')
+    (tmp_path / ".aiwg/ralph/loops/huge/state.json").write_text('{"currentIteration": ' + "9" * 5000 + "}")
+    for words in ("loop list", "pattern list", "log", "doctor", "loop inject --task Fix", "changes min_helpful=2"):
+        code, out, _ = call(*words.split(), "--json", project=tmp_path)
+        found = {one["file"] for one in json.loads(out)["findings"] if one["severity"] == "error"}
+        assert (
+            code == 0 and {f".aiwg/ralph/shared/patterns/{kind}-patterns.json" for kind in ("error", "anti")} <= found
+        )
 
 
 @pytest.mark.parametrize("command", ["pattern list", "doctor"])

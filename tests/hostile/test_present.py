@@ -67,7 +67,7 @@ in_zones = pytest.mark.parametrize(
 """The times of the texts are valid, in every zone."""
 T = TypeVar("T")
 WIDTH, TALL = 60, 40
-PATTERNS, STORIES, TASKS, FORECASTS = 120, 30, 20, 2
+PATTERNS, STORIES, TASKS, FORECASTS = 90, 30, 10, 1
 """Number of records that are rendered where rendering is slow."""
 
 

@@ -8,17 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from tests.e2e.stream import distinct_tokens, harmless, offences
 from tests.e2e.terminal import Terminal, dashboard, environment
 from tests.hostile.payloads import MARK, PAYLOADS
-from tests.hostile.tree import write_texts, write_types
+from tests.hostile.tree import write_texts, write_wrong_patterns
 
 OWN_COMMANDS: Final = re.compile(r"22;[a-z-]*|52;c;[A-Za-z0-9+/=]*")
 """Operating system commands that the dashboard sends: pointer shape and copying."""
-ROWS: Final = ("jjjj", "G")
-"""Keys that move to rows in all parts of a list."""
 
 
 def assert_harmless(raw: bytes) -> None:
@@ -35,9 +31,8 @@ def assert_harmless(raw: bytes) -> None:
 
 
 def browse(terminal: Terminal, tabs: int) -> None:
-    """Open rows in all parts of a list, every tab of each, and one in full size."""
-    for move in ROWS:
-        terminal.press(move, *"]" * tabs)
+    """Open rows in all parts of a list, every tab of one, and one in full size."""
+    terminal.press("jjjj", "G", *"]" * tabs)
     terminal.press("enter", "\x1b[6~", "G", "escape", "S", "S", "y")
 
 
@@ -74,22 +69,38 @@ WALKS: Final[tuple[tuple[str, str, Callable[[Terminal], None]], ...]] = (
     ("4", "newest", lambda terminal: browse(terminal, 5)),
     ("3", "score", patterns),
     ("2", "a  yes", review),
-    ("6", "Describe a task", context),
-    ("5", "Filter, e.g.", lambda terminal: browse(terminal, 1)),
+    ("6", "The exact text that an agent gets", context),
+    ("5", "What agents wrote", lambda terminal: browse(terminal, 1)),
     ("L", "decision", lambda terminal: browse(terminal, 1)),
 )
 
 
-@pytest.mark.parametrize("write", [write_texts, write_types])
-def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[Path], None]) -> None:
+def click(terminal: Terminal) -> None:
+    """Click the markup in the rows of each list and beside them."""
+    for place, sight in (("4", "What your agents are"), ("3", "score"), ("5", "What agents wrote"), ("L", "decision")):
+        terminal.press("escape", "escape", place)
+        terminal.sees(sight)
+        terminal.settles(0.3)
+        terminal.press("/", f"{MARK}click", "enter")
+        terminal.until(lambda: terminal.screen.find("[@click=") is not None, f"[@click= in place {place}")
+        for y, line in enumerate(terminal.screen.lines):
+            for found in list(re.finditer(re.escape("[@click="), line))[:2]:
+                terminal.click(found.end() + 3, y)
+        for text in (f"{MARK}click", f"{MARK}click2"):
+            if (at := terminal.screen.find(text)) is not None:
+                terminal.click(at[0] + 2, at[1])
+        terminal.settles()
+    terminal.press("escape", "escape")
+
+
+def test_nothing_hostile_reaches_the_terminal_and_clicks_on_it_have_no_effect(tmp_path: Path) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
-    write(project)
+    write_texts(project)
+    write_wrong_patterns(project)
     home.mkdir()
     with Terminal(dashboard(project), environment(home)) as terminal:
         terminal.sees("⟳", "Needs you")
         for key, sight, walk in WALKS:
-            if write is write_types and key not in "23":
-                continue
             terminal.press(key)
             terminal.sees(sight)
             terminal.settles(0.3)
@@ -100,6 +111,7 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
             terminal.sees("Help on")
             terminal.press("escape")
             terminal.until(lambda: "Help on" not in terminal.screen.text, "the help to go")
+        click(terminal)
         for word in (MARK, "[/"):
             terminal.press(":", word, "down", "escape")
         terminal.press(":", f"{MARK}boldred", "down", "enter", "T", "A")
@@ -108,31 +120,4 @@ def test_nothing_hostile_reaches_the_terminal(tmp_path: Path, write: Callable[[P
         assert terminal.end() == 0
         raw = bytes(terminal.raw)
     assert_harmless(raw)
-    if write is write_texts:
-        assert f"[bold red]{MARK}boldred".encode() in raw, "markup is shown as it is written"
-
-
-def test_clicking_hostile_markup_has_no_effect(tmp_path: Path) -> None:
-    project, home = tmp_path / "project", tmp_path / "home"
-    write_texts(project)
-    home.mkdir()
-    with Terminal(dashboard(project), environment(home)) as terminal:
-        terminal.sees("⟳", "Needs you")
-        for place, sight in (("4", "newest"), ("3", "score"), ("5", "where"), ("L", "decision")):
-            terminal.press("escape", "escape", place)
-            terminal.sees(sight)
-            terminal.settles(0.3)
-            terminal.press("/", f"{MARK}click", "enter")
-            terminal.until(lambda: terminal.screen.find("[@click=") is not None, f"[@click= in place {place}")
-            for y, line in enumerate(terminal.screen.lines):
-                for found in list(re.finditer(re.escape("[@click="), line))[:2]:
-                    terminal.click(found.end() + 3, y)
-            for text in (f"{MARK}click", f"{MARK}click2"):
-                if (at := terminal.screen.find(text)) is not None:
-                    terminal.click(at[0] + 2, at[1])
-            terminal.settles()
-        terminal.press("3")
-        terminal.sees("score")
-        terminal.press("q")
-        assert terminal.end() == 0
-        assert_harmless(bytes(terminal.raw))
+    assert f"[bold red]{MARK}boldred".encode() in raw, "markup is shown as it is written"

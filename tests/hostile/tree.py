@@ -525,8 +525,8 @@ WRONG: Final[tuple[Any, ...]] = (
     {"": ""},
 )
 """Values that replace every value in turn."""
-SKIPPED: Final = 5
-"""One of this number of pairs of field and value is written; each field meets five of the values."""
+SKIPPED: Final = 7
+"""One of this number of pairs of field and value is written; each field meets at least three of the values."""
 
 
 def _broken(value: Any, wrong: Any, path: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -552,15 +552,7 @@ def _copies(document: Any) -> Iterator[tuple[str, Any]]:
 def write_types(project: Path) -> None:
     """Write the project in which one value at a time has a wrong type, for every kind of record."""
     tree = Tree(project)
-    makers = {"error": error_pattern, "success": success_pattern, "anti": anti_pattern, "template": template}
-    for kind, make in makers.items():
-        records: list[Any] = []
-        for name, record in _copies(make(0)):
-            key = "template_id" if kind == "template" else "pattern_id"
-            if isinstance(record, dict) and isinstance(record.get(key), str):
-                record = {**record, key: f"{record[key]}-{name}"}
-            records.append(record)
-        tree.json(f"ralph/shared/patterns/{kind}-patterns.json", records)
+    write_wrong_patterns(project)
     files: dict[str, dict[str, Any]] = {
         "ralph/loops/{}/state.json": loop_state(0),
         "ralph/loops/{}/best-output-tracking.json": measured(0),
@@ -654,3 +646,17 @@ def _write_raw(tree: Tree) -> None:
         tree.text(f"ralph/shared/patterns/error-raw-{n}.json", rate % (n, value))
     with (tree.aiwg / "ralph/shared/curation/ledger.jsonl").open("a", encoding="utf-8") as ledger:
         ledger.write('{"kind":"decision","before":' + deep + "}\n" + '{"kind":"decision"\n' + "\0\0\n")
+
+
+def write_wrong_patterns(project: Path) -> None:
+    """Write pattern files in which one value at a time has a wrong type."""
+    tree = Tree(project)
+    makers = {"error": error_pattern, "success": success_pattern, "anti": anti_pattern, "template": template}
+    for kind, make in makers.items():
+        records: list[Any] = []
+        for name, record in _copies(make(0)):
+            key = "template_id" if kind == "template" else "pattern_id"
+            if isinstance(record, dict) and isinstance(record.get(key), str):
+                record = {**record, key: f"{record[key]}-{name}"}
+            records.append(record)
+        tree.json(f"ralph/shared/patterns/{kind}-types.json", records)
