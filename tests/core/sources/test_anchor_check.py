@@ -58,13 +58,20 @@ def test_renamed_twice_and_moved_with_its_folder(tmp_path: Path) -> None:
     }
 
 
-def test_renamed_then_removed(tmp_path: Path) -> None:
-    history = begin(tmp_path)
+def test_renamed_then_removed_and_a_dependency_that_left_the_manifest(tmp_path: Path) -> None:
+    history = begin(tmp_path, cart=body("total"), tax=body("tax"))
     history.git("mv", "cart.py", "basket.py")
+    history.git("mv", "tax.py", "Tax.py")
+    manifest = tmp_path / "package.json"
+    manifest.write_text('{"dependencies": {"left-pad": "1", "left-pad-2": "1", "@acme/kit": "2"}}')
     history.commit()
     history.git("rm", "-q", "basket.py")
+    manifest.write_text('{"dependencies": {"left-pad-2": "1", "@acme/kit": "2"}}')
     last = history.commit()
     assert [(one.change, one.commit) for one in check(tmp_path, "cart.py").values()] == [("removed", last)]
+    assert check(tmp_path, "tax.py")["tax.py"].to == "Tax.py", "a change of case is a rename"
+    found = check(tmp_path, "package.json#left-pad", "package.json#left-pad-2", "package.json#@acme/kit")
+    assert [(name, one.commit) for name, one in found.items()] == [("package.json#left-pad", last)]
 
 
 def test_name_in_a_renamed_file_that_lost_it(tmp_path: Path) -> None:
@@ -99,17 +106,6 @@ def test_file_is_split(tmp_path: Path, keeps: bool) -> None:
     assert ("cart.py#left" in found) == (not keeps)
 
 
-def test_dependency_that_left_the_manifest(tmp_path: Path) -> None:
-    history = begin(tmp_path)
-    manifest = tmp_path / "package.json"
-    manifest.write_text('{"dependencies": {"left-pad": "1", "left-pad-2": "1", "@acme/kit": "2"}}')
-    history.commit()
-    manifest.write_text('{"dependencies": {"left-pad-2": "1", "@acme/kit": "2"}}')
-    commit = history.commit()
-    found = check(tmp_path, "package.json#left-pad", "package.json#left-pad-2", "package.json#@acme/kit")
-    assert [(name, one.commit) for name, one in found.items()] == [("package.json#left-pad", commit)]
-
-
 def test_nothing_is_stale_that_was_not_removed_in_a_commit_since(tmp_path: Path) -> None:
     history = begin(tmp_path, cart=body("total"), back=body("back"), early=body("early"), open=body("open"))
     history.git("rm", "-q", "back.py", "early.py")
@@ -125,13 +121,6 @@ def test_nothing_is_stale_that_was_not_removed_in_a_commit_since(tmp_path: Path)
     assert check(tmp_path, "early.py", since=None)["early.py"].change == "removed"
     other = "0123456789abcdef0123456789abcdef01234567"
     assert check(tmp_path, "early.py", commit=other) == {}  # learned in another repository
-
-
-def test_change_of_case_is_a_rename(tmp_path: Path) -> None:
-    history = begin(tmp_path)
-    history.git("mv", "cart.py", "Cart.py")
-    history.commit()
-    assert check(tmp_path, "cart.py")["cart.py"].to == "Cart.py"
 
 
 def test_shallow_clone_knows_only_what_it_has(tmp_path: Path) -> None:
@@ -272,36 +261,31 @@ def test_nothing_of_a_hostile_repository_runs(tmp_path: Path, monkeypatch: pytes
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("place", ["config", "evil", "info/attributes", "refs/heads/evil", "index"])
-def test_fifos_outside_of_the_objects_are_not_opened(tmp_path: Path, place: str) -> None:
+def test_fifos_outside_of_the_objects_are_not_opened(tmp_path: Path) -> None:
     history = begin(tmp_path)
     history.git("config", "include.path", "evil")
     history.git("rm", "-q", "cart.py")
     history.commit()
-    fifo = tmp_path / ".git" / place
-    fifo.unlink(missing_ok=True)
-    os.mkfifo(fifo)
+    for place in ("config", "evil", "info/attributes", "refs/heads/evil", "index"):
+        (tmp_path / ".git" / place).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / ".git" / place)
     assert check(tmp_path, "cart.py")["cart.py"].change == "removed"
 
 
-@pytest.mark.parametrize("place", ["objects/info/alternates", "objects/pack/pack-1.idx", "objects/ab/cdef", "shallow"])
-def test_fifos_among_the_objects_are_refused_at_once(tmp_path: Path, place: str) -> None:
+def test_fifos_among_the_objects_are_refused_at_once(tmp_path: Path) -> None:
     history = begin(tmp_path)
     history.git("rm", "-q", "cart.py")
     history.commit()
-    fifo = tmp_path / ".git" / place
-    fifo.parent.mkdir(exist_ok=True)
-    os.mkfifo(fifo)
-    begun = monotonic()
-    with pytest.raises(GitFailed, match=fifo.name):
-        check(tmp_path, "cart.py")
-    assert monotonic() - begun < 2
+    for place in ("objects/info/alternates", "objects/pack/pack-1.idx", "objects/ab/cdef", "shallow"):
+        fifo = tmp_path / ".git" / place
+        fifo.parent.mkdir(exist_ok=True)
+        os.mkfifo(fifo)
+        with pytest.raises(GitFailed, match=fifo.name):
+            check(tmp_path, "cart.py")
+        fifo.unlink()
 
 
-@pytest.mark.parametrize(
-    "line", ["{top}/other", '"{top}/other"', "{top}/other\0", "{top}/link/../other", "{top}/ot\x0bher"]
-)
-def test_fifos_among_borrowed_objects_are_refused_however_their_path_is_written(tmp_path: Path, line: str) -> None:
+def test_fifos_among_borrowed_objects_are_refused_however_their_path_is_written(tmp_path: Path) -> None:
     history = begin(tmp_path / "repo")
     history.git("rm", "-q", "cart.py")
     history.commit()
@@ -310,22 +294,24 @@ def test_fifos_among_borrowed_objects_are_refused_however_their_path_is_written(
         os.mkfifo(tmp_path / name / "pack" / "pack-1.idx")
     (tmp_path / "elsewhere" / "below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "below")
-    (history.folder / ".git/objects/info/alternates").write_text(line.format(top=tmp_path))
-    with pytest.raises(GitFailed, match=r"alternates|pack-1"):
-        check(history.folder, "cart.py")
+    for line in ("{top}/other", '"{top}/other"', "{top}/other\0", "{top}/link/../other", "{top}/ot\x0bher"):
+        (history.folder / ".git/objects/info/alternates").write_text(line.format(top=tmp_path))
+        with pytest.raises(GitFailed, match=r"alternates|pack-1"):
+            check(history.folder, "cart.py")
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\rb"])
-def test_paths_with_line_breaks_are_left_out_and_a_project_below_one_is_refused(tmp_path: Path, name: str) -> None:
+def test_paths_with_line_breaks_are_left_out_and_a_project_below_one_is_refused(tmp_path: Path) -> None:
     history = begin(tmp_path)
     (tmp_path / "cart.py").unlink()
-    (tmp_path / f"{name}.py").write_text("other = None\n")
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "tax.py").write_text(body("tax"))
+    for name in ("a\nb", "a\rb"):
+        (tmp_path / f"{name}.py").write_text("other = None\n")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tax.py").write_text(body("tax"))
     history.commit()
     assert [one.change for one in check(tmp_path, "cart.py#total").values()] == ["removed"]
-    with pytest.raises(GitFailed, match="line break"):
-        check(tmp_path / name, "gone.py")
+    for name in ("a\nb", "a\rb"):
+        with pytest.raises(GitFailed, match="line break"):
+            check(tmp_path / name, "gone.py")
 
 
 def test_objects_of_other_repositories_and_long_commit_names_are_read(tmp_path: Path) -> None:

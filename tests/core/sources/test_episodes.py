@@ -64,22 +64,11 @@ def test_the_documented_example_is_read() -> None:
     }
 
 
-def test_the_folder_names_the_task() -> None:
-    assert list(read({"task_id": "../../etc", "attempts": [{"attempt_id": 1}]})[0]) == ["task-001.1"]
-
-
 def test_a_long_quality_history_keeps_its_end() -> None:
     history = [{"iteration": number, "quality": number / 2_000} for number in range(1, 1_501)]
     execution = {"execution": {"quality_history": history}}
     (attempt,) = parse_attempts(".aiwg/ralph/tasks/task-001/attempts/001/attempt.json", execution)[0]
     assert [attempt.quality[at].iteration for at in (0, -1)] == [501, 1_500]
-
-
-def test_an_invalid_field_does_not_affect_others() -> None:
-    attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
-    assert sorted(attempts) == ["task-001.1", "task-001.2", "task-001.3", "task-001.4"]
-    assert [finding.pointer for finding in findings] == ["/attempts/1", "/attempts/2", "/attempts/3"]
-    assert read([1])[1] and read({"attempts": 7})[1]
 
 
 FOLDER = ".aiwg/ralph/tasks/task-001"
@@ -139,13 +128,19 @@ def test_a_skipped_folder_is_not_merged() -> None:
     assert join_attempts(theirs)["t.1"].reason == "theirs"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("attempts/999999999/outcome.json", {}), ("trajectory.json", {"attempts": [{"attempt_id": 1_000_000}]})],
-)
-def test_an_impossible_attempt_number_is_a_finding(name: str, value: Any) -> None:
-    attempts, findings = parse_attempts(f".aiwg/ralph/tasks/t/{name}", value)
-    assert (attempts, [one.code for one in findings]) == ((), ["no-attempt"])
+def test_an_invalid_field_does_not_affect_others() -> None:
+    attempts, findings = read({"attempts": [{"attempt_id": 1}, {"attempt_id": -1}, {}, "x", {"attempt_id": 2}]})
+    assert sorted(attempts) == ["task-001.1", "task-001.2", "task-001.3", "task-001.4"]
+    assert [finding.pointer for finding in findings] == ["/attempts/1", "/attempts/2", "/attempts/3"]
+    assert read([1])[1] and read({"attempts": 7})[1]
+    named = {"task_id": "../../etc", "attempts": [{"attempt_id": 1}]}
+    assert list(read(named)[0]) == ["task-001.1"], "the folder names the task"
+    for name, value in (
+        ("attempts/999999999/outcome.json", {}),
+        ("trajectory.json", {"attempts": [{"attempt_id": 1_000_000}]}),
+    ):
+        none, wrong = parse_attempts(f".aiwg/ralph/tasks/t/{name}", value)
+        assert (none, [one.code for one in wrong]) == ((), ["no-attempt"])
 
 
 def test_metadata_win_over_other_files() -> None:

@@ -163,7 +163,7 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return ProjectPaths(tmp_path)
 
 
-def test_only_changed_sums_are_appended(paths: ProjectPaths) -> None:
+def test_only_changed_sums_are_appended_and_sums_without_a_use_removed(paths: ProjectPaths) -> None:
     writer = TeamEvidenceWriter(paths)
     assert write(writer, make_sums(1), make_sums(2)) == 2
     assert write(writer, make_sums(1), make_sums(2)) is None
@@ -171,11 +171,6 @@ def test_only_changed_sums_are_appended(paths: ProjectPaths) -> None:
     assert len(paths.team_evidence.read_bytes().splitlines()) == 4
     assert TeamEvidenceWriter(paths).read() == writer.read()
     assert writer.read().sums["pat-2"].successes == 7
-
-
-def test_sums_without_a_use_are_removed(paths: ProjectPaths) -> None:
-    writer = TeamEvidenceWriter(paths)
-    write(writer, make_sums(1), make_sums(2))
     assert write(writer, TeamSums(pattern_id="pat-1")) == 1
     assert [*writer.read().sums] == ["pat-2"]
 
