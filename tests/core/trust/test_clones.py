@@ -170,11 +170,13 @@ def test_with_scripts_none_a_script_trusts_nothing(evil: Person, clone: Clone, m
     assert not is_trusted(victim.paths)
 
 
-def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted_whatever_key_it_brings(
-    evil: Person, clone: Clone
+@pytest.mark.parametrize("brings_key", [False, True])
+def test_a_new_clone_in_the_place_of_a_trusted_project_is_not_trusted(
+    evil: Person, clone: Clone, brings_key: bool
 ) -> None:
-    evil.git("add", "-f", ".aiwg")
-    evil.commit()
+    if brings_key:
+        evil.git("add", "-f", ".aiwg")
+        evil.commit()
     victim = clone()
     victim.run("trust", "--yes")
     victim.folder.rename(victim.folder.with_name("aside"))

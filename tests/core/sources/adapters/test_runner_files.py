@@ -14,7 +14,7 @@ from core.base.masking import clip
 from core.sources.adapters import runner_files
 from core.sources.adapters.folders import Folders, find_folders, find_worktrees
 from core.sources.adapters.runner_files import FAILED_SECONDS, MAX_FIRST_LINE, MAX_QUERIES, RETRY_SECONDS, RunnerFiles
-from core.sources.adapters.values import cut
+from core.sources.adapters.values import cut, head_of
 
 QUERY = "SELECT a FROM t ORDER BY a"
 
@@ -261,7 +261,7 @@ def test_only_regular_files_inside_are_read(
         reader.path = path.parent / "link/state.json"
     assert reader.look() is None
     assert reader.files.text(reader.path) == ""
-    assert reader.files.head(reader.path, 10) == b""
+    assert reader.files.head(reader.path, 10) == head_of(reader.path, reader.files.folders.project) == b""
     assert reader.files.names(reader.path.parent, "*.json") == (
         [] if kind.startswith("link") or kind == "device" else [path]
     )
