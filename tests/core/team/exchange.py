@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,19 +18,10 @@ from core.sources.ledger import Ledger
 from core.team.receive import Receiver
 from core.team.refusals import decisions_to_send, late_reason, seen_before, undo_refused
 from core.team.sharing import Sharing, is_shared
+from tests.core.team.working_copy import write_patterns
 from tests.factories import NO_RETRY_SETTINGS
 
-START: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 IDS: Final = ("pat-error-a-001", "pat-error-b-001", "pat-error-c-001")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
 
 
 class MemorySpace:
@@ -63,7 +54,7 @@ class Member:
     def __init__(self, space: MemorySpace, folder: Path, by: str, clock: Callable[[], datetime]) -> None:
         self.space = space
         self.clock = clock
-        self.paths = write_patterns(folder)
+        self.paths = write_project(folder)
         self.project = Project(self.paths, NO_RETRY_SETTINGS, by=by, clock=clock, cache=False, asks=False)
         self.project.load()
         self.project.curator.gate = self
@@ -135,10 +126,10 @@ class Member:
         return {record["pattern_id"]: record for record in records}
 
 
-def write_patterns(folder: Path, ids: Sequence[str] = IDS) -> ProjectPaths:
+def write_project(folder: Path) -> ProjectPaths:
+    """Write three patterns, of which the last one mostly fails."""
     paths = ProjectPaths(folder)
-    paths.patterns.mkdir(parents=True)
-    records = [
+    records = (
         {
             "pattern_id": key,
             "error_type": "runtime",
@@ -147,10 +138,9 @@ def write_patterns(folder: Path, ids: Sequence[str] = IDS) -> ProjectPaths:
             "success_rate": 0.2 if key == IDS[2] else 0.9,
             "usage_count": 10,
         }
-        for key in ids
-    ]
-    content = {"version": "1.0.0", "pattern_registry": {"error_patterns": records}}
-    paths.pattern_file("error").write_text(json.dumps(content, indent=2) + "\n")
+        for key in IDS
+    )
+    write_patterns(paths, *records)
     return paths
 
 

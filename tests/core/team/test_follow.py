@@ -85,13 +85,22 @@ def test_a_program_without_a_person_is_not_counted_as_a_member(watched: Watched,
     assert status.members_here == ()
 
 
-def test_a_question_is_held_until_another_one_is_opened(follower: Follower, space: FakeSpace) -> None:
-    follower.hold("one")
-    wait_for(lambda: hide_question("shop", "one") in space.leases)
-    follower.hold("two")
-    wait_for(lambda: space.leases.keys() == {hide_question("shop", "two")})
-    follower.hold("")
-    wait_for(lambda: not space.leases)
+def test_a_question_is_held_until_another_one_is_opened_or_the_program_ends(
+    joined: FakeJoined, watched: Watched, space: FakeSpace
+) -> None:
+    with watched.follow(joined) as follower:
+        follower.hold("one")
+        wait_for(lambda: hide_question("shop", "one") in space.leases)
+        follower.hold("")
+        wait_for(lambda: not space.leases)
+        follower.hold("two")
+        wait_for(lambda: space.leases.keys() == {hide_question("shop", "two")})
+        follower.hold("three")
+        wait_for(lambda: space.leases.keys() == {hide_question("shop", "three")})
+    assert not space.leases
+    assert not space.present
+    assert joined.is_closed
+    assert not space.connections
 
 
 def test_no_name_of_a_question_leaves_the_machine() -> None:
@@ -207,16 +216,6 @@ def test_the_more_work_it_is_to_count_the_later_it_is_done_again(
     program._thread.join(WAIT)
     assert len(counted) == 3
     assert counted[1] - counted[0] >= 10
-
-
-def test_leaving_ends_presence_and_lease(joined: FakeJoined, watched: Watched, space: FakeSpace) -> None:
-    with watched.follow(joined) as follower:
-        follower.hold("one")
-        wait_for(lambda: space.leases)
-    assert not space.leases
-    assert not space.present
-    assert joined.is_closed
-    assert not space.connections
 
 
 def test_the_end_of_the_program_does_not_wait_for_the_network(joined: FakeJoined, watched: Watched) -> None:

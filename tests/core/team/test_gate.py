@@ -23,7 +23,8 @@ from core.team.gate import TeamGate
 from core.team.local_state import LocalState
 from core.team.server import Space
 from core.team.sync import Cycle, Synchronizer
-from tests.core.team.exchange import IDS, Clock, comparable, write_patterns
+from tests.core.team.exchange import IDS, comparable, write_project
+from tests.core.team.working_copy import Clock
 from tests.factories import NO_RETRY_SETTINGS
 from tests.team_server import Team
 
@@ -35,7 +36,7 @@ class Reviewer:
 
     def __init__(self, folder: Path, team: Team, role: str, clock: Callable[[], Any]) -> None:
         self.team, self.role = team, role
-        self.paths = write_patterns(folder)
+        self.paths = write_project(folder)
         by = role.capitalize()
         self.project = Project(self.paths, NO_RETRY_SETTINGS, by=by, clock=clock, cache=False, asks=False)
         self.project.load()
@@ -389,23 +390,16 @@ def answer(team: Team, function: str, result: str) -> None:
         connection.execute(f"{head} as $x$ select $j${result}$j$::json $x$".encode())
 
 
-@pytest.fixture
-def reviewer(tmp_path: Path, team: Team) -> Iterator[Reviewer]:
-    one = Reviewer(tmp_path / "rita", team, "rita", Clock())
-    yield one
-    one.close()
-
-
-def test_a_decision_is_made_here_if_the_answer_makes_no_sense(team: Team, reviewer: Reviewer) -> None:
+def test_a_decision_is_made_here_if_the_answer_makes_no_sense(team: Team, ada: Reviewer) -> None:
     for number, result in enumerate(NONSENSE, 1):
         answer(team, "decide", result)
-        reviewer.decide(Note(A, text=f"note {number}"))
-        assert len(reviewer.log) == number
-        note = reviewer.gate.note
+        ada.decide(Note(A, text=f"note {number}"))
+        assert len(ada.log) == number
+        note = ada.gate.note
         assert note.startswith("not sent to the team yet: the team's server gave an answer that is not valid"), result
         assert "\x1b" not in note
-        reviewer.gate.close()
-        reviewer.open_gate()
+        ada.gate.close()
+        ada.open_gate()
 
 
 def test_an_answer_that_makes_no_sense_is_an_error_of_the_team(team: Team) -> None:
@@ -420,24 +414,24 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_the_team(team: Team) -> No
             Space.connect(team.url("rita"), "", Limits(connect=2))
 
 
-def test_another_space_of_the_same_name_gets_nothing(team: Team, reviewer: Reviewer) -> None:
+def test_another_space_of_the_same_name_gets_nothing(team: Team, ada: Reviewer) -> None:
     keeper = team.space("keeper", "other")
-    keeper.set_member("rita", "Rita", Level.REVIEWER)
+    keeper.set_member("ada", "Ada", Level.REVIEWER)
     with team.cluster.connect("postgres", team.database) as connection:
         connection.execute("update ralphdeck.spaces set name = 'old' where name = 'acme'")
         connection.execute("update ralphdeck.spaces set name = 'acme' where name = 'other'")
     with pytest.raises(AccessDenied, match="not the one that this project has joined"):
-        reviewer.sync()
-    reviewer.gate.close()
-    reviewer.open_gate()
-    reviewer.decide(Promote(A))
-    assert "not the one that this project has joined" in reviewer.gate.note
+        ada.sync()
+    ada.gate.close()
+    ada.open_gate()
+    ada.decide(Promote(A))
+    assert "not the one that this project has joined" in ada.gate.note
     assert keeper.head().seq == 0
     assert keeper.changed_patterns().ids == set()
 
 
-def test_a_decision_is_made_here_if_the_state_of_the_sync_is_damaged(reviewer: Reviewer) -> None:
-    reviewer.gate._state.close()
-    reviewer.decide(Promote(A))
-    assert reviewer.overrides() == {A: "proven"}
-    assert "not sent to the team yet: cannot use" in reviewer.gate.note
+def test_a_decision_is_made_here_if_the_state_of_the_sync_is_damaged(ada: Reviewer) -> None:
+    ada.gate._state.close()
+    ada.decide(Promote(A))
+    assert ada.overrides() == {A: "proven"}
+    assert "not sent to the team yet: cannot use" in ada.gate.note

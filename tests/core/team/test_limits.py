@@ -151,13 +151,14 @@ def test_a_decision_is_not_about_any_number_of_subjects(team: Team, carl: Space)
         carl.decide(join(carl), make_candidate(), ["x" * 2 * MIB], seen=0)
 
 
-def test_decisions_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
+def test_decisions_and_projects_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
     project = join(carl)
     carl.decide(project, make_candidate(1, "new-1"), ["new-1"], seen=0)
-    team.connect("postgres").execute("update ralphdeck.spent set amount = 1000 where what = 'decisions'")
+    team.connect("postgres").execute("update ralphdeck.spent set amount = 1000 where what in ('decisions', 'projects')")
     answer = psql("carl", decide(carl.info.id, project, make_candidate(2, "new-2")).replace("{x}", "{new-2}"))
     assert "the limit of the space acme is 1000 decisions a day for a contributor" in answer
     assert carl.head().seq == 1
+    assert "1000 projects a day" in psql("carl", call(carl.info.id, "join_project", uuid4(), "more"))
 
 
 def test_patterns_of_a_member_are_limited_in_size_and_by_day(team: Team, carl: Space) -> None:
@@ -175,12 +176,6 @@ def test_patterns_of_a_member_are_limited_in_size_and_by_day(team: Team, carl: S
             plain.execute("select ralphdeck.put_patterns(%s, %s)", (carl.info.id, sent))
     assert carl.changed_patterns().ids == set()
     assert carl.put_patterns([make_text()]) == ()
-
-
-def test_projects_of_a_member_are_limited_by_day(psql: Psql, team: Team, carl: Space) -> None:
-    join(carl)
-    team.connect("postgres").execute("update ralphdeck.spent set amount = 1000 where what = 'projects'")
-    assert "1000 projects a day" in psql("carl", call(carl.info.id, "join_project", uuid4(), "more"))
 
 
 def test_a_sync_goes_on_after_the_limit_of_patterns(team: Team, tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ from core.records.decisions import SYNC, Verb
 from core.records.findings import Severity
 from core.records.patterns import Maturity
 from core.records.snapshot import Delta
-from tests.core.team.exchange import IDS, Clock, Member, MemorySpace, comparable
+from tests.core.team.exchange import IDS, Member, MemorySpace, comparable
+from tests.core.team.working_copy import Clock
 
 A, B, C = IDS
 

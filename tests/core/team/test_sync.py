@@ -89,9 +89,7 @@ def test_sums_that_were_lost_are_written_again(ada: WorkingCopy, rita: WorkingCo
         assert file.read_bytes() == before
 
 
-def test_two_texts_for_one_pattern_are_a_conflict_and_nothing_is_overwritten(
-    ada: WorkingCopy, rita: WorkingCopy
-) -> None:
+def test_two_texts_for_one_pattern_are_a_conflict_until_one_is_preferred(ada: WorkingCopy, rita: WorkingCopy) -> None:
     ada.write(make_record(A, "Check for null"))
     rita.write(make_record(A, "Restart"))
     rita.log(make_use_event(1, A, "loop-1"))
@@ -100,26 +98,19 @@ def test_two_texts_for_one_pattern_are_a_conflict_and_nothing_is_overwritten(
         cycle = rita.sync()
         assert (cycle.conflicts, cycle.sent_uses) == ((A,), 0)
     assert rita.records()[A]["fix_approach"] == {"description": f"Restart in {A}"}
-
-
-def test_the_text_of_the_team_can_be_preferred(ada: WorkingCopy, rita: WorkingCopy) -> None:
-    ada.write(make_record(A, "Check for null"))
-    rita.write(make_record(A, "Restart"))
-    ada.sync()
     assert rita.sync(Prefer.TEAM).conflicts == ()
     assert rita.records()[A]["fix_approach"] == {"description": f"Check for null in {A}"}
     assert "Restart" in rita.paths.ledger.read_text()
+    rita.sync()
+    ada.sync()
     assert rita.sync().is_empty and ada.sync().is_empty
-
-
-def test_the_local_text_can_be_preferred(ada: WorkingCopy, rita: WorkingCopy) -> None:
-    ada.write(make_record(A, "Check for null"))
-    rita.write(make_record(A, "Restart"))
+    ada.write(make_record(A, "Check for undefined"))
+    rita.write(make_record(A, "Reboot"))
     ada.sync()
     assert rita.sync(Prefer.LOCAL).conflicts == ()
-    assert "Check for null" in rita.paths.ledger.read_text()
+    assert "Check for undefined" in rita.paths.ledger.read_text()
     ada.sync()
-    assert ada.records()[A]["fix_approach"] == {"description": f"Restart in {A}"}
+    assert ada.records()[A]["fix_approach"] == {"description": f"Reboot in {A}"}
     assert rita.sync().sent_decisions == 1  # the note
     assert ada.sync().received_decisions == 1
     assert rita.sync().is_empty and ada.sync().is_empty
