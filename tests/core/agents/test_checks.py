@@ -197,25 +197,15 @@ def test_a_shell_or_a_folder_with_the_name_of_the_agent_is_not_the_agent(tmp_pat
     assert find_agent_process("claude", first=3, files=make_processes(tmp_path, *commands)) is None
 
 
-@pytest.mark.parametrize(
-    ("variable", "agent"),
-    [
-        ("CLAUDECODE", "claude"),
-        ("CODEX_THREAD_ID", "codex"),
-        ("GEMINI_CLI", "gemini"),
-        ("CURSOR_AGENT", "cursor"),
-        ("COPILOT_CLI", "copilot"),
-        ("OPENCODE", "opencode"),
-    ],
-)
-def test_a_command_of_an_agent_is_known_by_its_environment(variable: str, agent: str, tmp_path: Path) -> None:
-    assert find_acting_agent({variable: "1"}, files=make_processes(tmp_path)) == agent
-    assert find_acting_agent({variable: ""}, files=make_processes(tmp_path)) == ""
-
-
-@pytest.mark.parametrize("variable", ["AI_AGENT", "RALPHDECK_AGENT"])
-def test_any_agent_can_name_itself(variable: str, tmp_path: Path) -> None:
-    assert find_acting_agent({variable: " Devin\n(2)" + "x" * 99}, files=make_processes(tmp_path))[:8] == "devin-2-"
+def test_a_command_of_an_agent_is_known_by_its_environment(tmp_path: Path) -> None:
+    files = make_processes(tmp_path)
+    agents = {"CLAUDECODE": "claude", "CODEX_THREAD_ID": "codex", "GEMINI_CLI": "gemini"}
+    agents |= {"CURSOR_AGENT": "cursor", "COPILOT_CLI": "copilot", "OPENCODE": "opencode"}
+    for variable, agent in agents.items():
+        assert find_acting_agent({variable: "1"}, files=files) == agent
+        assert find_acting_agent({variable: ""}, files=files) == ""
+    for variable in ("AI_AGENT", "RALPHDECK_AGENT"):  # any agent can name itself
+        assert find_acting_agent({variable: " Devin\n(2)" + "x" * 99}, files=files)[:8] == "devin-2-"
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

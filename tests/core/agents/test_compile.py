@@ -380,9 +380,8 @@ def test_instructions_that_import_others_get_no_second_section(shelf: Shelf) -> 
     assert (shelf.project / "AGENTS.md").read_text().count("BEGIN") == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_looks_like_an_import_gets_lessons(shelf: Shelf) -> None:
+    for text in (
         "@AGENTS.md.bak\n",
         "<!-- @AGENTS.md -->\n",
         "<!--\n@AGENTS.md\n-->\n",
@@ -390,28 +389,23 @@ def test_instructions_that_import_others_get_no_second_section(shelf: Shelf) -> 
         "- ~~~~ text\n  ~~~\n  @AGENTS.md\n",
         "Example:\n\n    @AGENTS.md\n",
         "Not `` @AGENTS.md `` or mail@AGENTS.md\n",
-    ],
-)
-def test_what_only_looks_like_an_import_gets_lessons(shelf: Shelf, text: str) -> None:
-    (shelf.project / "CLAUDE.md").write_text(text)
-    assert shelf.compile("claude-md") == {}
-    assert "BEGIN" in (shelf.project / "CLAUDE.md").read_text()
+    ):
+        (shelf.project / "CLAUDE.md").write_text(text)
+        assert shelf.compile("claude-md") == {}
+        assert "BEGIN" in (shelf.project / "CLAUDE.md").read_text(), text
+    assert not (shelf.project / "AGENTS.md").exists()
+    for text in ("```\ncode\n```\n@./AGENTS.md", "<!-- note -->\r\n- See `x` and @AGENTS.md first\r\n"):
+        (shelf.project / "CLAUDE.md").write_text(text)
+        assert shelf.compile("claude-md") == {}
+        assert "BEGIN" in (shelf.project / "AGENTS.md").read_text(), text
+        (shelf.project / "AGENTS.md").unlink()
 
 
-@pytest.mark.parametrize(
-    "text", ["```\ncode\n```\n@./AGENTS.md", "<!-- note -->\r\n- See `x` and @AGENTS.md first\r\n"]
-)
-def test_imports_beside_code_and_comments_are_found(shelf: Shelf, text: str) -> None:
-    (shelf.project / "CLAUDE.md").write_text(text)
-    assert shelf.compile("claude-md") == {}
-    assert "BEGIN" in (shelf.project / "AGENTS.md").read_text()
-
-
-@pytest.mark.parametrize("data", [b"", b" ", b"\r", b"\x0c", b"\t\r\n", b"\n \n"])
-def test_files_of_white_space_are_restored(shelf: Shelf, data: bytes) -> None:
-    (shelf.project / "AGENTS.md").write_bytes(data)
-    assert shelf.compile("agents-md") == {} and shelf.remove("agents-md") == {}
-    assert snapshot(shelf.project) == {"AGENTS.md": data}
+def test_files_of_white_space_are_restored(shelf: Shelf) -> None:
+    for data in (b"", b" ", b"\r", b"\x0c", b"\t\r\n", b"\n \n"):
+        (shelf.project / "AGENTS.md").write_bytes(data)
+        assert shelf.compile("agents-md") == {} and shelf.remove("agents-md") == {}
+        assert snapshot(shelf.project) == {"AGENTS.md": data}
 
 
 def test_files_of_others_links_and_read_only_files_are_reported_and_not_changed(shelf: Shelf, tmp_path: Path) -> None:

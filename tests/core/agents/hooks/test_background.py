@@ -65,23 +65,21 @@ def patterns(project: ProjectPaths) -> str:
     return "".join(file.read_text() for file in files)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"checked": ["foo"]},
-        {"checked": ["task-001." + "9" * 5000]},
-        {"checked": ["../../x.1", "\0.1", "task-001.-1"]},
-        {"ended_tasks": ["../../x", "no-such-task", "a" * 300, "\0"]},
-        {"last_event": "0001-01-01T00:00:00+14:00", "attempt": 1},
-        {"last_event": "9999-12-31T23:59:59-14:00", "attempt": 1},
-    ],
-)
-def test_a_bad_record_does_not_stop_the_extraction_of_other_sessions(
-    project: ProjectPaths, fields: dict[str, Any]
-) -> None:
+def test_bad_records_do_not_stop_the_extraction_of_other_sessions(project: ProjectPaths) -> None:
     agent = begin(project)
     agent.fix_and_stop()
-    put_record(agent, "bad", **{"last_event": "2020-01-01T00:00:00Z", **fields})
+    long_ago = {"last_event": "2020-01-01T00:00:00Z"}
+    for number, fields in enumerate(
+        (
+            {"checked": ["foo"]},
+            {"checked": ["task-001." + "9" * 5000]},
+            {"checked": ["../../x.1", "\0.1", "task-001.-1"]},
+            {"ended_tasks": ["../../x", "no-such-task", "a" * 300, "\0"]},
+            {"last_event": "0001-01-01T00:00:00+14:00", "attempt": 1},
+            {"last_event": "9999-12-31T23:59:59-14:00", "attempt": 1},
+        )
+    ):
+        put_record(agent, f"bad{number}", **{**long_ago, **fields})
     run(project, agent.at)
     assert "Cannot read properties of null" in patterns(project)
     assert not agent.record.ended_tasks
@@ -113,24 +111,17 @@ def test_a_session_whose_process_runs_is_not_abandoned(project: ProjectPaths, mo
     assert "Cannot read properties of null" in patterns(project)
 
 
-def test_a_session_whose_process_has_ended_is_abandoned_after_some_hours(
-    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("is_known", "silence"), [(True, ABANDONED_AFTER), (False, UNSEEN_AFTER)])
+def test_a_session_is_abandoned_some_hours_after_its_process_has_ended_or_days_if_that_is_unknown(
+    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch, is_known: bool, silence: timedelta
 ) -> None:
     ended = AgentProcess(2**22, SimulatedAgent(project).at, process_space())
-    monkeypatch.setattr(sessions, "find_agent_process", lambda agent: ended)
+    monkeypatch.setattr(sessions, "find_agent_process", lambda agent: ended if is_known else None)
     agent = begin(project)
     agent.tool(FAILING)
-    run(project, agent.at + LONG_SILENT)
-    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
-
-
-def test_a_session_whose_process_is_unknown_is_abandoned_after_days(project: ProjectPaths) -> None:
-    agent = begin(project)
-    agent.tool(FAILING)
-    run(project, agent.at + LONG_SILENT)
-    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.UNKNOWN]
-    run(project, agent.at + UNSEEN_AFTER + timedelta(minutes=1))
-    assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [Outcome.FAILURE]
+    for minutes, outcome in ((-1, Outcome.UNKNOWN), (1, Outcome.FAILURE)):
+        run(project, agent.at + silence + timedelta(minutes=minutes))
+        assert [attempt.outcome for attempt in read_history(project, "task-001").attempts] == [outcome]
 
 
 @pytest.mark.parametrize("has_new_prompt", [False, True])
@@ -163,8 +154,11 @@ def test_the_first_session_without_byte_code_starts_the_background_that_compiles
 ) -> None:
     started: list[ProjectPaths] = []
     monkeypatch.setattr(answer, "start_background", started.append)
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    SimulatedAgent(project).send("SessionStart", source="startup")
+    assert started == [], "byte code cannot be saved"
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     SimulatedAgent(project).send("SessionStart", source="startup")
     assert started == [project]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "compiled")}
@@ -173,17 +167,6 @@ def test_the_first_session_without_byte_code_starts_the_background_that_compiles
     )
     SimulatedAgent(project, "s2").send("SessionStart", source="startup")
     assert started == [project], "once"
-
-
-def test_a_program_that_cannot_save_byte_code_does_not_try_at_each_session(
-    project: ProjectPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[ProjectPaths] = []
-    monkeypatch.setattr(answer, "start_background", started.append)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
-    SimulatedAgent(project).send("SessionStart", source="startup")
-    assert started == []
 
 
 def test_what_needs_a_person_is_reported_at_the_end_of_a_turn(
@@ -244,15 +227,10 @@ def test_an_attempt_with_a_failing_check_becomes_a_debug_session(project: Projec
     assert failing.code_hash == "" and passing.code_hash
 
 
-def test_an_attempt_whose_checks_all_pass_makes_no_debug_session(project: ProjectPaths) -> None:
-    agent = SimulatedAgent(project)
-    agent.prompt("Clean up")
+def test_an_attempt_without_a_failing_check_makes_no_debug_session(project: ProjectPaths) -> None:
+    agent = begin(project, "Clean up")
     finish(agent)
-    assert not (project.ralph / "debug-memory").exists()
-
-
-def test_a_check_that_is_not_installed_makes_no_debug_session(project: ProjectPaths) -> None:
-    agent = begin(project, "Fix it")
+    agent.prompt("Fix it")
     agent.tool({**FAILING, "error": "Exit code 127\nbash: npm: command not found"})
     finish(agent)
     assert not (project.ralph / "debug-memory").exists()
@@ -268,7 +246,9 @@ def test_a_fix_that_did_not_help_is_recorded_as_failed(project: ProjectPaths) ->
     assert session.verdicts == (False, True, None)
 
 
-def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending(project: ProjectPaths) -> None:
+def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending_until_the_attempt_goes_on(
+    project: ProjectPaths,
+) -> None:
     agent = begin(project, "Fix it")
     fail(agent)
     agent.send("Stop")
@@ -279,33 +259,25 @@ def test_a_given_up_attempt_is_failed_and_its_untested_fix_pending(project: Proj
     agent.tool(EDIT)
     agent.send("Stop")
     assert {one.status for one in sessions_of(project)} == {"failed", "in_progress"}
-
-
-def test_a_session_grows_with_its_attempt(project: ProjectPaths) -> None:
-    agent = begin(project, "Fix it")
-    fail(agent)
-    agent.tool(EDIT)
-    agent.send("Stop")
-    assert len(read_raw(project)["executions"]) == 1
     agent.prompt("Go on")
     agent.tool(PASSING)
     agent.send("Stop")
-    assert [session.status for session in sessions_of(project)] == ["passed"]
-    assert len(read_raw(project)["executions"]) == 2
+    assert {one.status: len(one.executions) for one in sessions_of(project)} == {"failed": 1, "passed": 2}
 
 
-def test_the_reason_of_the_agent_is_the_analysis_and_the_fix(project: ProjectPaths) -> None:
-    agent = begin(project, "Fix it")
+def test_the_reason_of_the_agent_is_the_analysis_and_the_fix_and_a_lesson(agent: SimulatedAgent) -> None:
+    agent.prompt("Fix it")
     fail(agent)
     reason = "The user may be null when the page loads. Read the name only if there is one."
     agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
     agent.tool(PASSING)
     agent.send("Stop")
-    [session] = sessions_of(project)
+    [session] = sessions_of(agent.project)
     analysis = session.executions[0].analysis
     assert analysis is not None and analysis.root_cause == "The user may be null when the page loads."
     assert analysis.strategy == "Read the name only if there is one."
     assert session.executions[0].fix is not None and session.executions[0].fix.description == reason
+    assert [(one.category, one.effectiveness) for one in session.lessons] == [("null_undefined_access", 1.0)]
 
 
 def test_secrets_are_masked_and_project_paths_are_relative(project: ProjectPaths) -> None:
@@ -362,14 +334,10 @@ def test_a_damaged_file_is_not_replaced_and_the_hook_goes_on(project: ProjectPat
     assert file.read_text() == "{"
 
 
-@pytest.mark.parametrize("variable", ["task-001"])
-def test_a_named_task_gets_its_debug_session(
-    project: ProjectPaths, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    first = SimulatedAgent(project)
-    first.prompt("Prepare")
+def test_a_named_task_gets_its_debug_session(project: ProjectPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = begin(project, "Prepare")
     first.tool(EDIT)
-    monkeypatch.setenv("RALPHDECK_TASK", variable)
+    monkeypatch.setenv("RALPHDECK_TASK", "task-001")
     agent = SimulatedAgent(project, session="s2")
     agent.prompt("Fix it")
     fail(agent)
@@ -397,17 +365,6 @@ def test_a_failure_is_found_once_by_a_search(project: ProjectPaths) -> None:
         project, SearchWords("properties of null"), SearchFilters(places=frozenset({SearchPlace.ERRORS})), limit=10
     )
     assert [hit.action for hit in found.hits] == [1]
-
-
-def test_lessons_are_written_to_the_session_of_a_solved_task(agent: SimulatedAgent) -> None:
-    agent.prompt("Fix the account page")
-    fail(agent)
-    reason = "The user may be null when the page loads. Read the name only if there is one."
-    agent.tool({**EDIT, "tool_input": {"file_path": "src/account.ts", "description": reason}})
-    agent.tool(PASSING)
-    agent.send("Stop")
-    [session] = sessions_of(agent.project)
-    assert [(one.category, one.effectiveness) for one in session.lessons] == [("null_undefined_access", 1.0)]
 
 
 def test_any_command_that_is_run_again_after_a_change_is_a_check(project: ProjectPaths) -> None:

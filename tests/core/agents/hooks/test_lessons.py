@@ -17,7 +17,7 @@ from core.learning.maturity import Assessment
 from core.project.project import Project
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.show.metrics.lesson_effect import compare_steps
-from tests.core.agents.hooks.agents import EDIT, FAILING, PASSING, START, SimulatedAgent, make_project
+from tests.core.agents.hooks.agents import SimulatedAgent, make_project
 from tests.simulated_months import LESSONS, simulate_months
 
 SOURCE = 'def gross(line):\n    return line["net"] * (1 + line.get("vat"))\n'
@@ -147,18 +147,6 @@ def test_a_session_that_was_given_a_lesson_is_compared_with_the_one_that_found_i
     assert (group.lacking, group.having) == ((3,), (1,))
 
 
-def test_a_fix_in_the_turn_after_the_failed_check_is_a_lesson(agent: SimulatedAgent) -> None:
-    agent.prompt("Fix the account page")
-    agent.tool(FAILING)
-    agent.send("Stop")
-    agent.prompt("Try again")
-    agent.tool(EDIT)
-    agent.tool(PASSING)
-    agent.send("Stop")
-    (lesson,) = patterns(agent)
-    assert "user?.name" in lesson.diff_pattern
-
-
 SEED: Final = 29
 TEST_RUN: Final[dict[str, Any]] = {"tool_name": "Bash", "tool_input": {"command": "pytest -q"}}
 
@@ -278,46 +266,32 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         for bug in (VAT, LUCK, ORDERS)
         if bug.token in pattern.diff_pattern
     }
-    report(month, lessons)
     return Results(month, lessons)
 
 
-def report(month: Month, lessons: dict[str, Assessment]) -> None:
-    passed = sum(session.has_passed for session in month.sessions)
-    days = (month.agent.at - START).days
-    print(f"\n{len(month.sessions)} sessions in {days} days, {passed} passed, none reviewed")  # noqa: T201
-    for token, one in lessons.items():
-        may = "may be injected" if one.injectable and (one.rate is None or one.rate >= 0.6) else "not injected"
-        print(f"{token:<18} {one.shown:<12} {one.counts_text}; {may}")  # noqa: T201
-
-
-def test_nothing_is_proven(results: Results) -> None:
+def test_without_a_review_nothing_is_proven_and_failures_and_orders_are_not_injected_again(results: Results) -> None:
     vat = results.lessons[VAT.token]
     assert (vat.uses, vat.successes) == (6, 6)
     assert (vat.computed, vat.state) == (Maturity.PROVEN, Maturity.ESTABLISHED)
     assert all(one.state is not Maturity.PROVEN for one in results.lessons.values())
-
-
-def test_what_failed_or_gives_orders_is_not_injected_again(results: Results) -> None:
-    first_failure = next(n for n, one in enumerate(results.month.sessions) if one.bug is LUCK and not one.has_passed)
-    assert all(one in results.month.sessions[: first_failure + 1] for one in results.month.given(LUCK))
-    assert not results.month.given(ORDERS)
-    assert not any(ORDERS.reason[:20] in one.contexts for one in results.month.sessions)
-
-
-def test_sessions_that_gave_up_do_not_count_against_a_lesson(results: Results) -> None:
-    vat = results.lessons[VAT.token]
+    # Sessions that gave up do not count against a lesson.
     assert (vat.failures, vat.injectable) == (0, True)
     assert vat.given >= 8
+    sessions = results.month.sessions
+    first_failure = next(n for n, one in enumerate(sessions) if one.bug is LUCK and not one.has_passed)
+    assert all(one in sessions[: first_failure + 1] for one in results.month.given(LUCK))
+    assert not results.month.given(ORDERS)
+    assert not any(ORDERS.reason[:20] in one.contexts for one in sessions)
 
 
 @pytest.mark.slow
 def test_the_verdicts_are_the_truth(tmp_path: Path) -> None:
-    rates = {"helps": (1.0, 0.0), "hurts": (0.0, 1.0), "does nothing": (0.5, 0.5)}
+    rates = {"helps": (1.0, 0.0), "hurts": (0.0, 1.0)}
     lessons = [
-        lesson._replace(rate_without=rates[lesson.truth][0], rate_with=rates[lesson.truth][1]) for lesson in LESSONS
+        lesson._replace(rate_without=rates[lesson.truth][0], rate_with=rates[lesson.truth][1])
+        for lesson in LESSONS
+        if lesson.truth in rates
     ]
-    (end,) = simulate_months(tmp_path, 1, 9, lessons)
-    assert (end.verdicts["helps"], end.verdicts["hurts"]) == ("helps", "hurts")
-    assert end.verdicts["does nothing"].startswith("can't tell yet (about ")
-    assert end.report.success is not None and end.report.success.given.trials >= 15
+    (end,) = simulate_months(tmp_path, 1, 6, lessons)
+    assert end.verdicts == {"helps": "helps", "hurts": "hurts"}
+    assert end.report.success is not None and end.report.success.given.trials >= 10

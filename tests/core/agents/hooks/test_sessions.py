@@ -146,15 +146,9 @@ def test_only_the_end_of_a_long_transcript_is_read(tmp_path: Path) -> None:
     assert find_text_before(str(file), "call-1").endswith("The slice is one short.")
 
 
-def test_a_turn_that_ends_with_a_call_has_no_last_text(tmp_path: Path) -> None:
+def test_damaged_and_other_files_have_no_texts(tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
-    file.write_text("".join(f"{json.dumps(entry)}\n" for entry in CLAUDE[:6]))
-    assert find_last_text(str(file)) == ""
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
+    for content in (
         b"",
         b"{",
         b"[]",
@@ -162,15 +156,10 @@ def test_a_turn_that_ends_with_a_call_has_no_last_text(tmp_path: Path) -> None:
         b'{"message": 3}\n',
         b'{"message": {"content": [1, {}]}}\n',
         b'{"type": {}, "message": {"role": [], "content": [{"type": {}}, {"type": []}]}}\n',
-    ],
-)
-def test_damaged_transcripts_have_no_texts(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "session.jsonl"
-    file.write_bytes(content)
-    assert find_last_text(str(file)) == find_text_before(str(file), "call-1") == ""
-
-
-def test_a_missing_file_a_folder_and_another_kind_of_file_have_no_texts(tmp_path: Path) -> None:
+        "".join(f"{json.dumps(entry)}\n" for entry in CLAUDE[:6]).encode(),  # a turn that ends with a call
+    ):
+        file.write_bytes(content)
+        assert find_last_text(str(file)) == find_text_before(str(file), "call-7") == "", content
     (tmp_path / "notes.txt").write_text(json.dumps(CLAUDE[-1]))
     (tmp_path / "folder.jsonl").mkdir()
     for name in ("missing.jsonl", "notes.txt", "folder.jsonl", "a\0.jsonl"):
@@ -232,12 +221,8 @@ def test_a_prompt_is_remembered_after_the_clock_was_years_ahead(project: Project
     remember_prompt_task(project, digest("b"), PromptTask("task-002", "s2", START.replace(year=2099)))
     remember_prompt_task(project, digest("c"), PromptTask("task-003", "s3", START))
     assert find_prompt_task(project, digest("a"), START + timedelta(hours=1)) == task
+    assert find_prompt_task(project, digest("a"), START + timedelta(hours=25)) is None, "forgotten after a day"
     assert find_prompt_task(project, digest("b"), START) is None
-
-
-def test_a_prompt_is_forgotten_after_a_day(project: ProjectPaths) -> None:
-    remember_prompt_task(project, digest("a"), PromptTask("task-001", "s1", START))
-    assert find_prompt_task(project, digest("a"), START + timedelta(hours=25)) is None
 
 
 def test_the_newest_prompts_are_kept_if_long_ids_of_sessions_fill_the_file(project: ProjectPaths) -> None:

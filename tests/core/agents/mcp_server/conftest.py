@@ -116,6 +116,14 @@ def server(folder: Path) -> Server:
     return Server(folder)
 
 
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory, write_sample: WriteSample) -> Server:
+    """A server for all tests of a file that change nothing."""
+    folder = tmp_path_factory.mktemp("read") / "shop"
+    write_sample(folder, sample_anchor())
+    return Server(folder)
+
+
 @pytest.fixture
 def readonly_server(folder: Path) -> Iterator[Server]:
     server = Server(folder, readonly=True)

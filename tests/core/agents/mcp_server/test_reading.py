@@ -16,11 +16,12 @@ from tests.core.agents.mcp_server.conftest import LOOP, TASK, Server, text_of
 from tests.fence_token import FENCE_TOKEN
 
 READING = ("known_fix", "search_patterns", "explain_pattern", "past_attempts", "list_loops")
+NEW_TASK = "Speed up the report query of the warehouse"
 WRITING = ("loop_context", "report_outcome", "propose_lesson")
 
 
-async def test_the_eight_tools_are_listed_with_their_annotations(server: Server) -> None:
-    async with server.client() as agent:
+async def test_the_eight_tools_are_listed_with_their_annotations(reader: Server) -> None:
+    async with reader.client() as agent:
         listed = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
     assert set(listed) == {*READING, *WRITING}
     for name, tool in listed.items():
@@ -36,8 +37,8 @@ async def test_the_eight_tools_are_listed_with_their_annotations(server: Server)
     assert sum(sizes) < 6100  # every agent pays for them
 
 
-async def test_a_context_is_marked_as_data_and_names_its_patterns(server: Server) -> None:
-    async with server.client() as agent:
+async def test_a_context_is_marked_as_data_and_names_its_patterns(reader: Server) -> None:
+    async with reader.client() as agent:
         found = await agent.call("loop_context", task=TASK)
     assert found.structured_content is not None
     data = found.structured_content
@@ -57,16 +58,18 @@ async def test_a_context_is_marked_as_data_and_names_its_patterns(server: Server
     }
 
 
-@pytest.mark.parametrize("tokens", [200, 400, 8000])
-async def test_a_context_has_at_most_max_tokens_and_counts_the_rest(server: Server, tokens: int) -> None:
-    async with server.client() as agent:
-        data = await agent.data("loop_context", task=f"{TASK}: split the work into parts", max_tokens=tokens)
-    assert count_tokens(data["text"]) == data["tokens"] <= tokens
-    assert data["left_out"] > 0 or tokens == 8000
+async def test_a_context_has_at_most_max_tokens_and_counts_the_rest(reader: Server) -> None:
+    async with reader.client() as agent:
+        for tokens in (200, 400, 8000):
+            data = await agent.data("loop_context", task=f"{TASK}: split the work into parts", max_tokens=tokens)
+            assert count_tokens(data["text"]) == data["tokens"] <= tokens
+            assert data["left_out"] > 0 or tokens == 8000
+        data = await agent.data("loop_context", task="zzz")
+    assert "No lesson" in data["text"] and not data["patterns"]
 
 
-async def test_types_choose_what_a_context_has(server: Server) -> None:
-    async with server.client() as agent:
+async def test_types_choose_what_a_context_has(reader: Server) -> None:
+    async with reader.client() as agent:
         for kind, kinds in (("anti_pattern", {"anti_pattern"}), ("approach", {"approach", "template"})):
             data = await agent.data("loop_context", task=TASK, types=[kind])
             assert {one["kind"] for one in data["patterns"]} == kinds
@@ -75,13 +78,9 @@ async def test_types_choose_what_a_context_has(server: Server) -> None:
     assert not data["patterns"] and "### Reflections" in data["text"]
 
 
-async def test_a_task_without_lessons_gets_none(server: Server) -> None:
-    async with server.client() as agent:
-        data = await agent.data("loop_context", task="zzz")
-    assert "No lesson" in data["text"] and not data["patterns"]
-
-
-async def test_the_same_task_of_a_loop_within_the_hour_is_the_same_injection(server: Server, folder: Path) -> None:
+async def test_the_same_task_of_a_loop_within_the_hour_is_one_injection_for_all_servers(
+    server: Server, folder: Path
+) -> None:
     async with server.client() as agent:
         first = await agent.data("loop_context", task=TASK, loop=LOOP)
         server.wait(minutes=59)
@@ -89,33 +88,21 @@ async def test_the_same_task_of_a_loop_within_the_hour_is_the_same_injection(ser
         other = await agent.data("loop_context", task="Another task", loop=LOOP)
         server.wait(minutes=2)
         later = await agent.data("loop_context", task=TASK, loop=LOOP)
+        new = await agent.data("loop_context", task=NEW_TASK, loop=LOOP)
     assert first["injection_id"] == again["injection_id"]
     assert len({first["injection_id"], other["injection_id"], later["injection_id"]}) == 3
-
-
-async def test_an_injection_is_known_to_another_server(server: Server, folder: Path) -> None:
-    task = "Speed up the report query of the warehouse"
-    async with server.client() as agent:
-        first = await agent.data("loop_context", task=task, loop=LOOP)
-    other = Server(folder)
-    other.wait(minutes=5)
-    async with other.client() as agent:
-        again = await agent.data("loop_context", task=task, loop=LOOP)
-    assert first["injection_id"] == again["injection_id"]
-
-
-async def test_a_context_is_recorded_for_its_loop_once(server: Server) -> None:
-    async with server.client() as agent:
-        data = await agent.data("loop_context", task=TASK, loop=LOOP)
-        await agent.data("loop_context", task=TASK, loop=LOOP)
-    injected = [event for event in server.project.view.snapshot.events if event.text == data["injection_id"]]
+    injected = [event for event in server.project.view.snapshot.events if event.text == first["injection_id"]]
     ids = [event.pattern_id for event in injected if event.pattern_id]
-    assert ids and len(ids) == len(set(ids)) and set(ids) <= {one["id"] for one in data["patterns"]}
+    assert ids and len(ids) == len(set(ids)) and set(ids) <= {one["id"] for one in first["patterns"]}
     assert {event.by for event in injected} == {"mcp:claude-code"} and {event.loop_id for event in injected} == {LOOP}
+    second = Server(folder)
+    second.wait(minutes=65)
+    async with second.client() as agent:
+        assert (await agent.data("loop_context", task=NEW_TASK, loop=LOOP))["injection_id"] == new["injection_id"]
 
 
-async def test_a_known_fix_has_its_results_and_origin(server: Server) -> None:
-    async with server.client() as agent:
+async def test_a_known_fix_has_its_results_and_origin(reader: Server) -> None:
+    async with reader.client() as agent:
         data = await agent.data("known_fix", message="TypeError: Cannot read property 'id' of null", limit=2)
         other = await agent.data(
             "known_fix", message="Segmentation fault in warp core", file="a.c", error_type="Signal"
@@ -152,8 +139,8 @@ async def test_the_data_of_every_tool_has_the_text_for_the_model(server: Server)
             assert found.structured_content is not None and found.structured_content["text"] == text_of(found)
 
 
-async def test_a_search_lists_titles_and_filters_states(server: Server) -> None:
-    async with server.client() as agent:
+async def test_a_search_lists_titles_and_filters_states(reader: Server) -> None:
+    async with reader.client() as agent:
         found = await agent.call("search_patterns", query="null check", limit=3)
         proven = await agent.data("search_patterns", query="type", states=["proven"], limit=20)
         old = await agent.data("search_patterns", query="pat-", states=["deprecated"], limit=20)
@@ -165,8 +152,8 @@ async def test_a_search_lists_titles_and_filters_states(server: Server) -> None:
     assert {one["state"] for one in old["patterns"]} == {"deprecated"}
 
 
-async def test_an_explanation_has_text_rules_and_loops(server: Server) -> None:
-    async with server.client() as agent:
+async def test_an_explanation_has_text_rules_and_loops(reader: Server) -> None:
+    async with reader.client() as agent:
         data = await agent.data("explain_pattern", pattern_id="type-mismatch")
         error = await agent.error("explain_pattern", pattern_id="pat-error-nothing-999")
     assert data["pattern"]["id"] == "pat-error-type-mismatch-003"
@@ -175,8 +162,8 @@ async def test_an_explanation_has_text_rules_and_loops(server: Server) -> None:
     assert "no pattern 'pat-error-nothing-999'" in error
 
 
-async def test_the_text_of_a_quarantined_pattern_is_withheld(server: Server) -> None:
-    async with server.client() as agent:
+async def test_the_text_of_a_quarantined_pattern_is_withheld(reader: Server) -> None:
+    async with reader.client() as agent:
         data = await agent.data("explain_pattern", pattern_id="pat-success-openapi-first-007")
         found = await agent.data("search_patterns", query="openapi first", limit=20)
     assert (
@@ -185,16 +172,16 @@ async def test_the_text_of_a_quarantined_pattern_is_withheld(server: Server) -> 
     assert "pat-success-openapi-first-007" not in {one["id"] for one in found["patterns"]}
 
 
-async def test_past_attempts_have_outcome_approach_and_learnings(server: Server) -> None:
-    async with server.client() as agent:
+async def test_past_attempts_have_outcome_approach_and_learnings(reader: Server) -> None:
+    async with reader.client() as agent:
         data = await agent.data("past_attempts", task="Migrate src/utils to TypeScript strict mode", limit=1)
     (task,) = data["tasks"]
     assert task["task"].startswith("task-") and task["attempts"] > 0
     assert task["learned"] and task["approach"] and 0.35 <= task["similarity"] <= 1
 
 
-async def test_loops_can_be_listed_by_status(server: Server) -> None:
-    async with server.client() as agent:
+async def test_loops_can_be_listed_by_status(reader: Server) -> None:
+    async with reader.client() as agent:
         loops = {word: await agent.data("list_loops", status=word) for word in ("active", "waiting", "ended", "all")}
     assert {one["status"] for one in loops["active"]["loops"]} == {"running"}
     assert len(loops["active"]["loops"]) == loops["all"]["running"]
@@ -203,9 +190,9 @@ async def test_loops_can_be_listed_by_status(server: Server) -> None:
     assert loops["all"]["loops"][0]["task"] == "Add rate limiting to the login endpoint"
 
 
-async def test_resources_have_context_patterns_and_loops(server: Server) -> None:
-    async with server.client() as agent:
-        server.seconds += 60
+async def test_resources_have_context_patterns_and_loops(reader: Server) -> None:
+    async with reader.client() as agent:
+        reader.seconds += 60
         texts = [
             (await agent.client.read_resource(f"ralphdeck://{place}")).contents[0]
             for place in ("context", "patterns/pat-error-type-mismatch-003", f"loops/{LOOP}")
@@ -229,10 +216,10 @@ async def test_the_context_resource_has_the_context_of_the_only_active_loop(tmp_
     assert "No lesson of earlier work matches" in getattr(content, "text", "")
 
 
-async def test_prompts_ask_for_a_report_and_leave_deleting_to_the_user(server: Server) -> None:
+async def test_prompts_ask_for_a_report_and_leave_deleting_to_the_user(reader: Server) -> None:
     from mcp.types import TextContent
 
-    async with server.client() as agent:
+    async with reader.client() as agent:
         texts = [
             (await agent.client.get_prompt(name, arguments)).messages[0].content
             for name, arguments in (("reflect", {"task": "Fix it\x1b[31m"}), ("tidy_memory", {}))
@@ -261,9 +248,9 @@ async def test_approved_patterns_have_a_block_of_their_own_in_every_answer(serve
         assert "TypeError: type mismatch" not in others
 
 
-async def test_a_long_answer_is_cut_inside_its_block(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_answer_is_cut_inside_its_block(reader: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.agents.mcp_server.results.MAX_TOKENS", 200)
-    async with server.client() as agent:
+    async with reader.client() as agent:
         data = await agent.data("list_loops", limit=100)
     assert "more lines left out)" in data["text"] and count_tokens(data["text"]) <= 200
     assert data["text"].rstrip().endswith(f"</unreviewed-{FENCE_TOKEN}>")

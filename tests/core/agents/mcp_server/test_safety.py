@@ -99,21 +99,18 @@ async def test_no_answer_has_control_characters_orders_or_secrets(hostile: Serve
         assert count_tokens(text_of(answer)) <= 1200
 
 
-@pytest.mark.parametrize("texts", [HOSTILE[part::4] for part in range(4)])
-async def test_hostile_arguments_are_answered_without_being_repeated(server: Server, texts: list[str]) -> None:
+async def test_hostile_arguments_are_answered_without_being_repeated(server: Server) -> None:
     async with server.client() as agent:
         answers = [
             answer
-            for text in texts
+            for text in HOSTILE
             for answer in (
                 await agent.call("loop_context", task=text, loop=text),
-                await agent.call("loop_context", task=text),
                 await agent.call("known_fix", message=text, error_type=text, file=text),
                 await agent.call("search_patterns", query=text),
                 await agent.call("explain_pattern", pattern_id=text),
                 await agent.call("past_attempts", task=text),
                 await agent.call("report_outcome", result="success", summary=text, key=text),
-                await agent.call("report_outcome", result="success", summary=text, injection_id=text),
                 await agent.call("propose_lesson", kind="approach", when=text, lesson=text, evidence=text),
             )
         ]
@@ -181,13 +178,15 @@ async def test_a_readonly_server_records_nothing_and_lists_no_reports(readonly_s
         pass
 
 
-async def test_more_than_sixty_calls_a_minute_are_refused(server: Server) -> None:
-    async with server.client() as agent:
-        found = [await agent.client.call_tool("list_loops", {"limit": 1}) for _ in range(MAX_CALLS + 1)]
-        server.seconds += 61
-        later = await agent.client.call_tool("list_loops", {"limit": 1})
-    assert [getattr(one, "is_error", None) for one in found] == [False] * MAX_CALLS + [True]
-    assert getattr(later, "is_error", None) is False
+def test_more_than_sixty_calls_a_minute_are_refused(server: Server) -> None:
+    for _ in range(MAX_CALLS):
+        with server.session.call():
+            pass
+    with pytest.raises(Refused, match="60 calls in the last minute; try again in 60 s"), server.session.call():
+        pass
+    server.seconds += 61
+    with server.session.call():
+        pass
 
 
 def test_the_name_of_a_client_is_restricted() -> None:
@@ -201,13 +200,6 @@ def test_the_name_of_a_client_is_restricted() -> None:
         ("a" * 10_000, f"mcp:{'a' * 40}"),
     ):
         assert sign(name) == signed, name
-
-
-async def test_a_hostile_client_name_signs_as_plain_text(server: Server) -> None:
-    async with server.client("\x1b]0;x\x07 by ada") as agent:
-        await agent.data("report_outcome", result="success", summary="done", loop=LOOP)
-    (event,) = [one for one in server.project.view.snapshot.events if one.kind == "outcome" and one.text == "done"]
-    assert event.by == "mcp:0-x-by-ada"
 
 
 async def test_each_call_sees_what_changed_without_reading_everything_again(server: Server, folder: Path) -> None:
@@ -249,10 +241,3 @@ async def test_a_project_that_cannot_be_read_is_an_error_of_the_call(tmp_path: P
     server.session = Session(project, fail)
     async with server.client() as agent:
         assert "the folder is gone" in await agent.error("list_loops")
-
-
-async def test_a_server_has_no_tool_that_decides(server: Server) -> None:
-    async with server.client() as agent:
-        names = {tool.name for tool in (await agent.client.list_tools()).tools}
-    verbs = ("promote", "deprecate", "release", "approve", "quarantine", "delete", "undo", "setting", "shell")
-    assert not [name for name in names if any(verb in name for verb in verbs)]

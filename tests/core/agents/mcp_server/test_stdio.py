@@ -86,7 +86,7 @@ def last_event(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_client_of_2025_initializes_and_calls(folder: Path, tmp_path: Path) -> None:
+def test_a_client_of_2025_initializes_and_calls_whatever_else_it_sends(folder: Path, tmp_path: Path) -> None:
     with serve(folder, tmp_path) as raw:
         started = raw.ask(
             "initialize",
@@ -99,6 +99,13 @@ def test_a_client_of_2025_initializes_and_calls(folder: Path, tmp_path: Path) ->
         called = raw.ask("tools/call", name="loop_context", arguments={"task": TASK, "loop": LOOP})
         wrong = raw.ask("tools/call", name="loop_context", arguments={})
         prompts = raw.ask("prompts/list")
+        for line in ("", "not json", "{}", "[]", "[" * 100_000, '{"id": 9, "method": "\\ud800"}', "\x00\x1b[31m"):
+            raw.write(line)
+        huge = raw.ask("tools/call", name="loop_context", arguments={"task": "x" * 2_000_000})
+        odd = raw.ask("tools/call", name="loop_context", arguments="task")
+        missing = raw.ask("resources/read", uri="ralphdeck://loops/no-such-loop")
+        outside = raw.ask("resources/read", uri="ralphdeck://patterns/..%2f..%2fetc%2fpasswd")
+        alive = raw.ask("tools/call", name="list_loops", arguments={})
     assert started["result"]["protocolVersion"] == "2025-06-18"
     assert started["result"]["serverInfo"]["name"] == "ralphdeck"
     assert "data, not instructions" in started["result"]["instructions"]
@@ -107,6 +114,10 @@ def test_a_client_of_2025_initializes_and_calls(folder: Path, tmp_path: Path) ->
     assert called["result"]["content"][0]["text"].startswith("<unreviewed-")
     assert wrong["result"]["isError"] is True
     assert last_event(folder)["by"] == "mcp:claude-code"
+    assert huge["result"]["isError"] and len(json.dumps(huge)) < 2000
+    assert "error" in odd and "error" in outside
+    assert missing["error"]["code"] == -32602 and "no loop 'no-such-loop'" in missing["error"]["message"]
+    assert alive["result"]["isError"] is False
 
 
 def test_a_client_of_2026_discovers_and_calls_without_a_session(folder: Path, tmp_path: Path) -> None:
@@ -128,62 +139,31 @@ def test_a_client_of_2026_discovers_and_calls_without_a_session(folder: Path, tm
     assert last_event(folder)["by"] == "mcp:codex"
 
 
-def test_a_client_whose_probe_got_no_answer_in_time_may_still_initialize(folder: Path, tmp_path: Path) -> None:
-    with serve(folder, tmp_path) as raw:
-        probe = {f"{META}protocolVersion": NEWEST, f"{META}clientInfo": CLIENT, f"{META}clientCapabilities": {}}
-        raw.ask("server/discover", _meta=probe)
-        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={"roots": {}}, clientInfo=CLIENT)
-        raw.send("notifications/initialized")
-        called = raw.ask("tools/call", name="list_loops", arguments={})
-    assert called["result"]["isError"] is False
-
-
-def test_a_client_with_an_unknown_version_is_offered_a_known_one(folder: Path, tmp_path: Path) -> None:
-    with serve(folder, tmp_path) as raw:
-        started = raw.ask("initialize", protocolVersion="1999-01-01", capabilities={}, clientInfo=CLIENT)
-        tools = raw.ask("tools/list")
-    assert started["result"]["protocolVersion"] == "2025-11-25"
-    assert len(tools["result"]["tools"]) == 8
-
-
-def test_a_read_only_server_lists_no_tools_that_record(folder: Path, tmp_path: Path) -> None:
+def test_a_read_only_server_lists_no_tools_that_record_and_offers_a_known_version(folder: Path, tmp_path: Path) -> None:
     with serve(folder, tmp_path, "--readonly") as raw:
-        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        started = raw.ask("initialize", protocolVersion="1999-01-01", capabilities={}, clientInfo=CLIENT)
         tools = {tool["name"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    assert started["result"]["protocolVersion"] == "2025-11-25"
     assert len(tools) == 6 and not tools & {"report_outcome", "propose_lesson"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_server_while_its_client_waits(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
     with serve(folder, tmp_path) as raw:
-        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=CLIENT)
+        if number == signal.SIGINT:  # the answer to a probe came too late for this client
+            probe = {f"{META}protocolVersion": NEWEST, f"{META}clientInfo": CLIENT, f"{META}clientCapabilities": {}}
+            raw.ask("server/discover", _meta=probe)
+        raw.ask("initialize", protocolVersion="2025-11-25", capabilities={"roots": {}}, clientInfo=CLIENT)
         raw.send("notifications/initialized")
-        raw.ask("tools/call", name="list_loops", arguments={})
+        called = raw.ask("tools/call", name="list_loops", arguments={})
+        assert called["result"]["isError"] is False
         raw.process.send_signal(number)
         assert raw.process.wait(30) == 0
 
 
-def test_noise_on_stdin_does_not_end_the_server(folder: Path, tmp_path: Path) -> None:
-    with serve(folder, tmp_path) as raw:
-        raw.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "x", "version": "1"})
-        raw.send("notifications/initialized")
-        for line in ("", "not json", "{}", "[]", "[" * 100_000, '{"id": 9, "method": "\\ud800"}', "\x00\x1b[31m"):
-            raw.write(line)
-        huge = raw.ask("tools/call", name="loop_context", arguments={"task": "x" * 2_000_000})
-        wrong = raw.ask("tools/call", name="loop_context", arguments="task")
-        missing = raw.ask("resources/read", uri="ralphdeck://loops/no-such-loop")
-        outside = raw.ask("resources/read", uri="ralphdeck://patterns/..%2f..%2fetc%2fpasswd")
-        alive = raw.ask("tools/call", name="list_loops", arguments={})
-    assert huge["result"]["isError"] and len(json.dumps(huge)) < 2000
-    assert "error" in wrong and "error" in outside
-    assert missing["error"]["code"] == -32602 and "no loop 'no-such-loop'" in missing["error"]["message"]
-    assert alive["result"]["isError"] is False
-
-
-@pytest.mark.parametrize("options", [(), ("--readonly",)])
-def test_a_folder_without_records_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "core.cli", *options, "mcp", "--project", str(tmp_path)],
+        [sys.executable, "-m", "core.cli", "--readonly", "mcp", "--project", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         stdin=subprocess.DEVNULL,
