@@ -144,7 +144,8 @@ def study(session: Session) -> Study:
     with tempfile.TemporaryDirectory(prefix="fix-session-") as folder:
         place = Workshop(Path(folder).resolve(), session.agent)
         place.play(session)
-        view = place.open().view
+        project = place.open()
+        view = project.view
         found = Study(
             session,
             patterns=tuple(view.snapshot.patterns.values()),
@@ -153,7 +154,7 @@ def study(session: Session) -> Study:
         if found.lessons and (failure := session.first_failure) is not None:
             file = place.paths.pattern_file("error")
             found.records = json.loads(file.read_text("utf-8"))[_REGISTRY][_LIST]
-            place.approve_all()
+            place.approve_all(project)
             later = on_another_day(failure.output)
             found.answer = place.answer(Failure(failure.name, failure.command, failure.exit, later))
         return found
@@ -177,7 +178,7 @@ def _answers(records: Sequence[Mapping[str, Any]], failures: Sequence[Failure]) 
         file = place.paths.pattern_file("error")
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"version": "1.0.0", _LIST: records}), "utf-8")
-        place.approve_all()
+        place.approve_all(place.open())
         return list(place.known_fixes(failures))
 
 

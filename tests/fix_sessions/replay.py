@@ -58,9 +58,8 @@ class Workshop:
         project.search_all()
         return project
 
-    def approve_all(self) -> None:
+    def approve_all(self, project: Project) -> None:
         """Approve all patterns that wait for it, as a person does who agrees with everything."""
-        project = self.open()
         waiting = [one for one in project.view.snapshot.patterns if not project.view.assessment(one).injectable]
         if waiting:
             project.decide(Bulk(tuple(Release(one, reason="read") for one in waiting)))

@@ -68,18 +68,16 @@ def patterns(project: ProjectPaths) -> str:
 def test_bad_records_do_not_stop_the_extraction_of_other_sessions(project: ProjectPaths) -> None:
     agent = begin(project)
     agent.fix_and_stop()
-    long_ago = {"last_event": "2020-01-01T00:00:00Z"}
-    for number, fields in enumerate(
-        (
-            {"checked": ["foo"]},
-            {"checked": ["task-001." + "9" * 5000]},
-            {"checked": ["../../x.1", "\0.1", "task-001.-1"]},
-            {"ended_tasks": ["../../x", "no-such-task", "a" * 300, "\0"]},
-            {"last_event": "0001-01-01T00:00:00+14:00", "attempt": 1},
-            {"last_event": "9999-12-31T23:59:59-14:00", "attempt": 1},
-        )
-    ):
-        put_record(agent, f"bad{number}", **{**long_ago, **fields})
+    records: tuple[dict[str, Any], ...] = (
+        {"checked": ["foo"]},
+        {"checked": ["task-001." + "9" * 5000]},
+        {"checked": ["../../x.1", "\0.1", "task-001.-1"]},
+        {"ended_tasks": ["../../x", "no-such-task", "a" * 300, "\0"]},
+        {"last_event": "0001-01-01T00:00:00+14:00", "attempt": 1},
+        {"last_event": "9999-12-31T23:59:59-14:00", "attempt": 1},
+    )
+    for number, fields in enumerate(records):
+        put_record(agent, f"bad{number}", **{"last_event": "2020-01-01T00:00:00Z", **fields})
     run(project, agent.at)
     assert "Cannot read properties of null" in patterns(project)
     assert not agent.record.ended_tasks
