@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from core.base.masking import mask_secrets
 from core.files.managed_text import find_own_lines
 from core.records.instructions import Instruction, InstructionFile, Loading
-from core.sources.adapters.values import split_front_matter
+from core.sources.adapters.runner_files import split_front_matter
 
 if TYPE_CHECKING:
     from core.sources.adapters.folders import Folders

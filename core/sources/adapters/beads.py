@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.lessons import make_lesson
-from core.sources.adapters.values import MAX_LABEL, cut
+from core.sources.adapters.runner_files import MAX_LABEL, cut
 
 if TYPE_CHECKING:
     from core.records.loops import Loop

@@ -22,7 +22,7 @@ from core.base.steps import group_pairs
 from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus, StateSource, Usage
 from core.records.times import minute_of, parse_time
 from core.sources.adapters.join import HEADLESS, INTERACTIVE
-from core.sources.adapters.runner_files import read_table, utc
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_TEXT, read_table, utc
 from core.sources.adapters.sessions import (
     COMPLETE,
     LOST_AFTER,
@@ -37,7 +37,6 @@ from core.sources.adapters.sessions import (
     can_change_files,
     join_sessions,
 )
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT
 from core.sources.liveness import State
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from core.files.file_reader import decode_json
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource, Usage
 from core.records.times import minute_of, newest, parse_time
 from core.sources.adapters.contract import Delivery
+from core.sources.adapters.runner_files import MAX_LABEL, cut, decode_quietly, fields_of, local_time
 from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State, context_bullets, file_diff, put_block
-from core.sources.adapters.values import MAX_LABEL, cut, decode_quietly, fields_of, local_time
 from core.sources.normalize import Fields
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.records.loops import LoopStatus, StateSource
+from core.sources.adapters.runner_files import MAX_LABEL, cut
 from core.sources.adapters.sessions import Session, SessionAdapter, waiting_status
-from core.sources.adapters.values import MAX_LABEL, cut
 from core.sources.liveness import State
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from core.sources.adapters.lessons import (
     read_markdown,
     read_progress,
 )
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_PLANS, cut, distinct, local_time
 from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State, context_blocks, file_diff, put_block
-from core.sources.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, local_time
 from core.sources.liveness import check_liveness
 from core.sources.normalize import text as as_text
 

@@ -19,7 +19,7 @@ from core.base.polarity import find_prohibition
 from core.base.prompt_text import lines_outside_contexts
 from core.base.regexes import lazy_regex
 from core.records.reflections import Lesson, LessonKind
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, local_time
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_TEXT, cut, local_time
 
 BEGIN: Final = "<!-- BEGIN ralphdeck -->"
 END: Final = "<!-- END ralphdeck -->"

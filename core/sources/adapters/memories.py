@@ -19,8 +19,7 @@ from core.records.reflections import Lesson, LessonKind
 from core.records.times import parse_time
 from core.sources.adapters.agent_files import project_slug
 from core.sources.adapters.lessons import Line, bullets, join_bullets, lesson_kind, make_lesson, read_markdown
-from core.sources.adapters.runner_files import read_table
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut, split_front_matter
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_TEXT, cut, read_table, split_front_matter
 
 if TYPE_CHECKING:
     from core.sources.adapters.runner_files import RunnerFiles

@@ -12,8 +12,8 @@ from core.records.debug_sessions import Failure
 from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatus, Outcome, Progress, StateSource
 from core.records.times import minute_of, newest, parse_time
 from core.sources.adapters.contract import Delivery
+from core.sources.adapters.runner_files import MAX_LABEL, compact_time, cut
 from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, Seen, State, remember_states
-from core.sources.adapters.values import MAX_LABEL, compact_time, cut
 from core.sources.normalize import Fields
 from core.sources.normalize import text as as_text
 

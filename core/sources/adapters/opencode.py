@@ -17,7 +17,7 @@ from core.base.masking import clip
 from core.base.regexes import lazy_regex
 from core.records.loops import Loop, LoopDetails, LoopStatus, Progress, StateSource, Usage
 from core.records.times import iso, parse_time
-from core.sources.adapters.runner_files import columns_of, read_table, utc
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_TEXT, columns_of, cut, read_table, utc
 from core.sources.adapters.sessions import (
     COMPLETE,
     LOST_AFTER,
@@ -27,7 +27,6 @@ from core.sources.adapters.sessions import (
     Turn,
     note_command,
 )
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT, cut
 from core.sources.liveness import State
 
 if TYPE_CHECKING:

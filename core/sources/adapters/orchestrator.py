@@ -19,8 +19,8 @@ from core.records.reflections import Lesson, LessonKind
 from core.records.times import newest, parse_time
 from core.sources.adapters.contract import Delivery
 from core.sources.adapters.lessons import make_lesson
+from core.sources.adapters.runner_files import MAX_LABEL, cut, distinct, fields_of
 from core.sources.adapters.runs import RunnerAdapter, State
-from core.sources.adapters.values import MAX_LABEL, cut, distinct, fields_of
 from core.sources.liveness import check_liveness
 
 if TYPE_CHECKING:

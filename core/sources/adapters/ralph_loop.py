@@ -15,8 +15,8 @@ from core.records.times import minute_of, newest, parse_time
 from core.sources.adapters.claude import session_folders
 from core.sources.adapters.claude_session import Session
 from core.sources.adapters.claude_transcript import STOP_BLOCK_CAP, SessionFold
+from core.sources.adapters.runner_files import MAX_LABEL, compact_time, cut, head_of, split_front_matter
 from core.sources.adapters.runs import RunnerAdapter, Seen, State, remember_states
-from core.sources.adapters.values import MAX_LABEL, compact_time, cut, head_of, split_front_matter
 from core.sources.normalize import Fields
 
 if TYPE_CHECKING:

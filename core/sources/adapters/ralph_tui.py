@@ -20,9 +20,9 @@ from core.records.reflections import Lesson
 from core.records.times import newest, parse_time
 from core.sources import normalize
 from core.sources.adapters.lessons import make_lesson, progress_lessons, read_progress
+from core.sources.adapters.runner_files import MAX_LABEL, cut, fields_of, head_of
 from core.sources.adapters.runs import RunnerAdapter, State
 from core.sources.adapters.snarktank import pattern_delivery
-from core.sources.adapters.values import MAX_LABEL, cut, fields_of, head_of
 from core.sources.liveness import check_liveness
 from core.sources.normalize import Fields
 

@@ -23,7 +23,7 @@ from core.records.loops import Liveness, Loop, LoopDetails, LoopStatus
 from core.records.times import newest
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.lessons import BEGIN, END
-from core.sources.adapters.values import MAX_LABEL, cut, head_of
+from core.sources.adapters.runner_files import MAX_LABEL, cut, head_of
 from core.sources.liveness import State as State  # noqa: TC001 - adapters import it from here
 
 if TYPE_CHECKING:

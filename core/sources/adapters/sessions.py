@@ -34,7 +34,7 @@ from core.records.times import minute_of, parse_time
 from core.sources.adapters.beads import closed_issues
 from core.sources.adapters.contract import Adapter
 from core.sources.adapters.join import HEADLESS
-from core.sources.adapters.values import MAX_LABEL, MAX_TEXT
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_TEXT
 from core.sources.liveness import State, check_liveness
 
 if TYPE_CHECKING:

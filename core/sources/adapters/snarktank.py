@@ -16,8 +16,8 @@ from core.records.loops import Iteration, Liveness, Loop, LoopDetails, LoopStatu
 from core.records.times import newest
 from core.sources.adapters.contract import Delivery
 from core.sources.adapters.lessons import ProgressLog, progress_lessons, read_progress
+from core.sources.adapters.runner_files import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time
 from core.sources.adapters.runs import MAX_NOTE, RunnerAdapter, State, context_bullets, file_diff, put_block
-from core.sources.adapters.values import MAX_LABEL, MAX_PLANS, cut, distinct, head_of, local_time
 from core.sources.normalize import Fields, text
 
 if TYPE_CHECKING:

@@ -13,8 +13,15 @@ import pytest
 from core.base.masking import clip
 from core.sources.adapters import runner_files
 from core.sources.adapters.folders import Folders, find_folders, find_worktrees
-from core.sources.adapters.runner_files import FAILED_SECONDS, MAX_FIRST_LINE, MAX_QUERIES, RETRY_SECONDS, RunnerFiles
-from core.sources.adapters.values import cut, head_of
+from core.sources.adapters.runner_files import (
+    FAILED_SECONDS,
+    MAX_FIRST_LINE,
+    MAX_QUERIES,
+    RETRY_SECONDS,
+    RunnerFiles,
+    cut,
+    head_of,
+)
 
 QUERY = "SELECT a FROM t ORDER BY a"
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from core.base.prompt_text import LABELS, Blocks
 from core.records.loops import LoopStatus
+from core.sources.adapters.runner_files import MAX_PLANS
 from core.sources.adapters.snarktank import SnarktankAdapter
-from core.sources.adapters.values import MAX_PLANS
 from tests.core.sources.adapters.fixtures import Case, open_case
 
 CONTEXT = (
