@@ -115,8 +115,11 @@ async def test_reflections_list_what_agents_believe_with_a_filter(sample: Path, 
         await user.until(lambda: user.place.place == "loops", "Loops in front")
 
 
-async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> None:
+async def test_a_lesson_is_accepted_or_rejected_in_the_list_and_undo_opens_it_again(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="reflections") as user:
+        assert "no" not in user.key_line().split()
+        await user.press("x")
+        assert "Only lessons of agents can be rejected" in user.toasts()[-1]
         user.place.go_to(TWIN.id)
         await user.settled()
         assert user.table.cursor_key == OURS.id, "the row that contains it"
@@ -128,31 +131,21 @@ async def test_a_lesson_is_accepted_from_the_list(sample: Path, home: Path) -> N
         assert "accepted" in user.row(OURS.id)
         await user.press("e")
         assert "Already accepted as pat-success-" in user.toasts()[-1]
-        await user.press("v")
-        assert user.app.user_state.get_here("reflections-grouped") == ""
-
-
-async def test_a_lesson_is_rejected_from_the_list_and_undo_opens_it_again(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="reflections") as user:
-        assert "no" not in user.key_line().split()
-        await user.press("x")
-        assert "Only lessons of agents can be rejected" in user.toasts()[-1]
-        user.place.go_to(OURS.id)
+        await user.decides("u")
         await user.settled()
-        assert "x reject" in user.key_line()
+        assert "open" in user.row(OURS.id) and "x reject" in user.key_line()
         await user.press("x")
         await user.sees("why?", CLOCK[:20], "The reason is")
         await user.type("true before 2025")
         await user.decides("enter")
         await user.settled()
-        assert newest(user) is Verb.DISMISS
-        assert user.app.view.snapshot.decisions[-1].reason == "true before 2025"
+        decision = user.app.view.snapshot.decisions[-1]
+        assert (decision.verb, decision.reason) == (Verb.DISMISS, "true before 2025")
         assert "rejected" in user.row(OURS.id)
         await user.press("x")
         assert "Already rejected" in user.toasts()[-1]
-        await user.decides("u")
-        await user.settled()
-        assert "open" in user.row(OURS.id)
+        await user.press("v")
+        assert user.app.user_state.get_here("reflections-grouped") == ""
 
 
 async def test_reflections_open_on_the_lessons_if_there_are_no_reflections(tmp_path: Path, home: Path) -> None:

@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from core.base.settings import Settings
-from core.project.project import Project
 from core.records.decisions import Verb
-from core.records.events import Event
-from core.records.loops import Loop, LoopStatus, StateSource, Usage
+from core.records.loops import Loop, LoopStatus, Usage
 from core.sources.adapters.contract import AdapterRecords
 from tests.agent_lessons import find_when_loaded
 from tests.tui.user import NOW, User, open_dashboard
@@ -144,28 +140,6 @@ def learned(user: User, key: str) -> str:
     return place.cells(key)["lessons"].plain
 
 
-async def test_injections_and_results_of_another_process_are_shown_at_once(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(160, 50)) as user:
-        view = user.app.view
-        key = next(key for key in view.snapshot.loops if not view.loop_patterns(key).uses)
-        user.place.go_to(key)
-        for _ in range(tab_number(user, "Lessons")):
-            await user.press("right_square_bracket")
-        await user.settled()
-        assert "No lesson was given" in details(user)
-        pattern = next(iter(user.app.view.snapshot.patterns))
-        other = Project(user.app.project.project, Settings(), by="hook", clock=lambda: NOW, cache=False)
-        other.load()
-        one = Event(id="e-1", at=NOW, kind="injected", pattern_id=pattern, loop_id=key, by="hook")
-        other.record(one)
-        await user.until(lambda: "given  " in details(user) and pattern in details(user), "the injection")
-        other.record(replace(one, id="e-2", kind="applied", success=True, iteration=2))
-        await user.until(lambda: "followed, worked" in details(user) and "iteration 2" in details(user), "the use")
-        assert learned(user, key) == "1/1 followed"
-        await user.filter(f"pattern:{pattern}")
-        assert key in user.table.keys
-
-
 async def test_tasks_use_the_remaining_width(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, size=(80, 40)) as user:
         for width in (80, 120, 200):
@@ -214,16 +188,6 @@ async def test_loops_of_runners_have_columns_and_signs_of_their_own(sample: Path
         await user.until(lambda: "for you" not in user.text(), "an old wait, which is stale")
         assert user.table.keys[0] != "codex:0"
         assert "waiting" in user.row("codex:0") and "asks" not in user.row("codex:0")
-        values: dict[str, Any] = {"badges": ("success-contradicted",), "state_source": StateSource.INFERRED}
-        await show(user, adapted(status=LoopStatus.COMPLETED, ended_at=NOW, **values))
-        await user.until(lambda: "completed?" in user.row("codex:0"), "the inferred status")
-        assert "unclear" in user.row("codex:0")
-        await user.pilot.resize_terminal(120, 50)
-        values = {"badges": ("two-sessions",), "state_source": StateSource.INFERRED, "question": "Why?"}
-        await show(user, adapted(runner="orchestrator", **values))
-        await user.until(lambda: "orchestrator" in user.row("codex:0"), "the runner as a whole")
-        row = user.row("codex:0")
-        assert "▲ asks" in row and "waiting?" in row and "two-sess" not in row
 
 
 async def test_the_way_of_a_context_to_a_runner_can_be_shown_and_copied(sample: Path, home: Path) -> None:

@@ -167,24 +167,6 @@ async def test_every_tab_of_every_row_can_be_read(sample: Path, home: Path) -> N
         assert set(kinds(user)) >= {"loop", "attempt", "session", "iteration", "lesson"}
 
 
-async def test_a_task_is_shown_with_the_attempts_of_its_loop(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, size=(120, 60)) as user:
-        place = await in_loops(user)
-        place.go_to(task_key(ENDED))
-        await user.settled()
-        assert user.table.cursor_key == home_of(user, ENDED)
-        text = details(user)
-        snapshot = user.app.view.snapshot
-        for attempt in (one for one in snapshot.attempts.values() if one.task_id == ENDED):
-            assert attempt.plan[:30] in text
-        assert "Quality" in text
-        assert "100 %┤" in text
-        assert "each retry improved: " in text
-        assert text.index("100 %┤") < text.index("outcome")  # the chart is what a low pane shows
-        for reflection in (one for one in snapshot.reflections.values() if one.task_id == ENDED):
-            assert reflection.text[:40] in " ".join(text.split())
-
-
 async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home, place="patterns") as user:
         await user.filter("type:anti")

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from textual.content import Content
 from textual.widgets import Static
 
-from core.cli.demo.sample import copy_sample
 from core.show.metrics.dashboard import build_dashboard
 from core.show.metrics.sections import build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
-from tests.tui.user import NOW, User, open_dashboard
+from tests.tui.user import User, open_dashboard
 from tui.kit.looks import ASCII, DRAWN
 from tui.kit.record_table import fit_columns
 from tui.screens.metrics import (
@@ -196,13 +195,16 @@ async def export(user: User, name: str) -> None:
     await user.settled()
 
 
-async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_sections_of_metrics_can_be_visited(
+    sample: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    project = tmp_path / "acme"
-    copy_sample(project, NOW)
-    async with open_dashboard(project, tmp_path, size=(80, 24), place="metrics") as user:
+    async with open_dashboard(sample, home, size=(80, 24), place="metrics") as user:
         place = user.place
         assert isinstance(place, MetricsScreen)
+        effect = build_dashboard(user.app.view, "ana").lessons
+        assert effect.best and effect.worst
+        await user.sees(effect.best[0].score, effect.worst[0].score)
         figures = {figure.title: figure for figure in build_figures(build_dashboard(user.app.view, "ana"))}
         assert list(figures) == SECTIONS
         for title in SECTIONS:
@@ -225,9 +227,9 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
 
         await export(user, "report.md")
         await export(user, "numbers.csv")
-        assert (tmp_path / "report.md").read_text().startswith("# Metrics of acme\n")
+        assert (tmp_path / "report.md").read_text().startswith("# Metrics of acme-api\n")
         assert len(list(csv.reader((tmp_path / "numbers.csv").open()))) > 30
-        await export(user, "acme/.aiwg/report.md")
+        await export(user, "acme-api/.aiwg/report.md")
         assert "belongs to the loops" in user.toasts()[-1]
         (tmp_path / "report.md").write_text("mine")
         await export(user, "report.md")
@@ -250,18 +252,6 @@ async def test_all_sections_of_metrics_can_be_visited(tmp_path: Path, monkeypatc
         await user.go("metrics")
         await user.press("escape", *["right_square_bracket"] * 2, "enter", "enter")
         assert user.place.place == "review"
-
-
-async def test_the_first_section_has_the_answer_and_opens_the_best_pattern(tmp_path: Path) -> None:
-    project = tmp_path / "acme"
-    copy_sample(project, NOW)
-    async with open_dashboard(project, tmp_path, size=(80, 24), place="metrics") as user:
-        effect = build_dashboard(user.app.view, "ana").lessons
-        assert effect.best and effect.worst
-        await user.sees(effect.best[0].score, effect.worst[0].score)
-        await user.press("enter", "enter")
-        assert user.place.place == "patterns"
-        assert user.table.cursor_key == effect.best[0].pattern_id
 
 
 async def test_other_sections_are_tiles_if_there_is_space(tmp_path: Path) -> None:

@@ -125,24 +125,6 @@ async def test_nothing_is_proposed_read_only(shop: Path, home: Path) -> None:
         assert not (shop / ".aiwg").exists()
 
 
-async def test_an_empty_project_names_the_next_step(tmp_path: Path, home: Path) -> None:
-    project = tmp_path / "empty"
-    project.mkdir()
-    async with open_dashboard(project, home, place="now") as user:
-        await user.sees("Not set up here", "ralphdeck start")
-
-
-async def test_a_broken_hook_of_a_connected_agent_is_shown(
-    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.agents.plan.find_connected", lambda project: ("Codex",))
-    monkeypatch.setattr("tui.screens.now.try_hooks", lambda paths: ("the hook of Codex exits with 1", True))
-    project = tmp_path / "empty"
-    (project / ".aiwg" / "ralph").mkdir(parents=True)
-    async with open_dashboard(project, home, place="now") as user:
-        await user.sees("Connected to Codex", "the hook of Codex exits with 1")
-
-
 def make_page(*counts: int) -> Now:
     sign = Sign("", "", "done")
     sections = tuple(
