@@ -5,7 +5,6 @@ Run `python -m tests.e2e.play_claude PROJECT --home HOME`; it ends after the goa
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -13,6 +12,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from tests.e2e.play_runner import read_arguments
 
 SESSION: Final = "5b1d0c7e-0000-4000-8000-0000000000aa"
 CONDITION: Final = "npm test exits 0"
@@ -134,9 +135,4 @@ def play(project: Path, home: Path, pause: float) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("project", type=Path)
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--pause", type=float, default=1.0)
-    given = parser.parse_args()
-    play(given.project.resolve(), given.home.resolve(), given.pause)
+    play(*read_arguments(__doc__ or ""))

@@ -5,7 +5,6 @@ Run `python -m tests.e2e.play_codex PROJECT --home HOME`; it ends after the goal
 
 from __future__ import annotations
 
-import argparse
 import json
 import sqlite3
 import time
@@ -14,6 +13,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from tests.e2e.play_runner import read_arguments
 
 SESSION: Final = "019fa000-0000-7000-8000-0000000000aa"
 OBJECTIVE: Final = "pytest exits with 0"
@@ -112,9 +113,4 @@ def _iso(time: datetime) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("project", type=Path)
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--pause", type=float, default=1.0)
-    given = parser.parse_args()
-    play(given.project.resolve(), given.home.resolve(), given.pause)
+    play(*read_arguments(__doc__ or ""))

@@ -6,26 +6,21 @@ The session file and the registry are replaced; the progress log is truncated an
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from tests.e2e.play_claude import Records, lines, slug
+from tests.e2e.play_runner import play, stamp
 
 SESSION: Final = "7c1e0f2a-0000-4000-8000-0000000000bb"
 TASKS: Final = (("US-001", "Round totals once"), ("US-002", "Show cents"))
 LEARNINGS: Final = ("The templates formatted, they must not round", "Pin the seed before the first run of the tests")
 HEADER: Final = "# Ralph Progress Log\n\n## Codebase Patterns (Study These First)\n\n- Money is Decimal\n\n---\n\n"
-
-
-def stamp(at: datetime) -> str:
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class RalphTui:
@@ -149,11 +144,4 @@ class RalphTui:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("project", type=Path)
-    parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--pause", type=float, default=1.0)
-    given = parser.parse_args()
-    written = RalphTui(given.project.resolve(), given.home.resolve(), os.getpid(), lambda: datetime.now(UTC))
-    for _ in written.steps():
-        time.sleep(given.pause)
+    play(__doc__ or "", lambda project, home, now: RalphTui(project, home, os.getpid(), now).steps())

@@ -51,21 +51,26 @@ def local(at: datetime) -> str:
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def play(description: str, steps: Steps, script: str = "") -> None:
-    """Run the steps as a program; `script`, below the project, is a process that runs meanwhile."""
+def read_arguments(description: str) -> tuple[Path, Path, float]:
+    """Return project, home folder and pause of the command line."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("project", type=Path)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--pause", type=float, default=1.0)
     given = parser.parse_args()
-    project = given.project.resolve()
+    return given.project.resolve(), given.home.resolve(), given.pause
+
+
+def play(description: str, steps: Steps, script: str = "") -> None:
+    """Run the steps as a program; `script`, below the project, is a process that runs meanwhile."""
+    project, home, pause = read_arguments(description)
     process = None
     if script:
         append(project / script, WAIT)
         process = subprocess.Popen(["sh", script], cwd=project, stdin=subprocess.PIPE)
     try:
-        for _ in steps(project, given.home.resolve(), lambda: datetime.now(UTC)):
-            time.sleep(given.pause)
+        for _ in steps(project, home, lambda: datetime.now(UTC)):
+            time.sleep(pause)
     finally:
         if process is not None:
             process.communicate()

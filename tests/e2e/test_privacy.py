@@ -5,21 +5,61 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 import pytest
 
 from tests.bench.command_runs import GUARDRAILS, NOTHING_TO_DO, RUNS, SAMPLE, arguments
-from tests.e2e.system_calls import STRACE, remote_addresses, traced, written_paths
 from tests.e2e.terminal import ROOT, TIMEOUT_SECONDS, Terminal, dashboard, environment, python
 
+STRACE: Final = shutil.which("strace")
 if STRACE is None and "CI" not in os.environ:
     pytest.skip("strace is not installed", allow_module_level=True)
+
+_CALLS: Final = (
+    "connect,sendto,sendmsg,sendmmsg,open,openat,openat2,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,"
+    "symlink,symlinkat,mknod,mknodat"
+)
+_CALL: Final = re.compile(r"(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)")
+_PATH: Final = re.compile(r'(?:(?:AT_FDCWD|\d+)<([^>]*)>, )?"((?:[^"\\]|\\.)*)"')
+_WRITING: Final = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC")
+_LOCAL: Final = ('inet_addr("127.', 'inet_pton(AF_INET6, "::1"')
+
+
+def traced(command: Sequence[str], log: Path) -> list[str]:
+    """The command under strace, with all its children."""
+    assert STRACE is not None
+    return [STRACE, "-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096", "-e", f"trace={_CALLS}", "-o", str(log), *command]
+
+
+def remote_addresses(log: Path) -> list[str]:
+    """Calls that contact another machine or resolve a name, as strace prints them."""
+    return [
+        line
+        for line in log.read_text("utf-8", "replace").splitlines()
+        if ("sa_family=AF_INET" in line and not any(local in line for local in _LOCAL))
+        or ("/etc/resolv.conf" in line and "openat" in line)
+    ]
+
+
+def written_paths(log: Path) -> Iterator[Path]:
+    """Files and folders that were created or opened for writing, successfully or not."""
+    for line in log.read_text("utf-8", "replace").splitlines():
+        call = _CALL.match(line)
+        if call is None or (call[1].startswith("open") and not any(flag in line for flag in _WRITING)):
+            continue
+        if call[1] in ("connect", "sendto", "sendmsg", "sendmmsg"):
+            continue
+        for folder, name in _PATH.findall(call[2]):
+            yield Path(folder, name)
 
 
 def private_environment(home: Path) -> dict[str, str]:
@@ -135,3 +175,53 @@ async def answers(browser: aiohttp.ClientSession, address: str) -> bool:
             return page.status == 200
     except aiohttp.ClientConnectorError:
         return False
+
+
+# A joined project whose server is dead: what agents wait for contacts nothing, not even this machine
+
+ID = "6f1c3f0e-8a52-4a8f-9d57-0e6b9c1d2a3b"
+URL = "postgresql://ada@127.0.0.1:9/team"
+
+
+def joined_environment(sample: Path, home: Path) -> dict[str, str]:
+    """The environment of a user who has joined the project to a team."""
+    folder = home / ".config/ralphdeck"
+    folder.mkdir(parents=True)
+    joined = {"space": "acme", "source": f"url={URL}", "id": ID, "name": "shop"}
+    file = folder / "team.json"
+    file.write_text(json.dumps({"projects": {str(sample.resolve()): joined}}))
+    file.chmod(0o600)
+    return {**private_environment(home), "RALPHDECK_PROJECT": str(sample), "RALPHDECK_TEAM_URL": URL}
+
+
+def addresses(words: list[str], env: dict[str, str], log: Path, event: dict[str, str] | None = None) -> list[str]:
+    """Run a command; returns its calls that name an address of a network."""
+    done = subprocess.run(
+        traced(python("-m", "tui", *words), log),
+        cwd=ROOT,
+        env=env,
+        input=json.dumps(event or {}),
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return [line for line in log.read_text("utf-8", "replace").splitlines() if "sa_family=AF_INET" in line]
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "Stop"])
+def test_a_hook_opens_no_connection(name: str, sample: Path, home: Path, tmp_path: Path) -> None:
+    env = joined_environment(sample, home)
+    event = {"hook_event_name": name, "session_id": "s1", "cwd": str(sample), "prompt": "Fix the null crash"}
+    assert addresses(["hook", "--agent", "claude"], env, tmp_path / "calls.log", event) == []
+
+
+@pytest.mark.parametrize("words", [["loop", "inject", SAMPLE.loop], ["review", "--json"]])
+def test_injecting_and_reading_open_no_connection(words: list[str], sample: Path, home: Path, tmp_path: Path) -> None:
+    assert addresses(words, joined_environment(sample, home), tmp_path / "calls.log") == []
+
+
+def test_a_check_of_the_team_does_open_one(sample: Path, home: Path, tmp_path: Path) -> None:
+    """Shows that the other tests would see a connection."""
+    pytest.importorskip("psycopg")
+    env = joined_environment(sample, home)
+    assert addresses(["log", "--verify"], env, tmp_path / "calls.log") != []

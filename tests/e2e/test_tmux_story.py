@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.desk import AFTER_JUMP, at_question
-from tests.e2e.terminal import dashboard, environment, python
+from tests.e2e import desk
+from tests.e2e.desk import AFTER_JUMP, add_questions, at_question, decide
+from tests.e2e.terminal import ROOT, dashboard, environment, python
 from tests.e2e.tmux import PROMPT, Tmux
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
+QUICK_DECISIONS = 30
 PATTERN = "pat-error-null-check-015"
 SEEN_WITHIN = 3.0
 """Seconds until another dashboard shows a decision; the budget is one second on an idle machine."""
@@ -107,3 +111,23 @@ def test_another_dashboard_shows_a_decision_within_seconds(sample: Path, home: P
         tmux.sees("◐ estab", window="first")
         for window in ("first", "second"):
             leave(tmux, window)
+
+
+def test_quick_decisions_are_logged_and_the_log_verifies(sample: Path, home: Path, tmp_path: Path) -> None:
+    env = environment(home)
+    add_questions(sample, env, 40)
+    ledger = sample / ".aiwg/ralph/shared/curation/ledger.jsonl"
+    before = ledger.read_bytes()
+    with Tmux(tmp_path, env, (120, 40)) as tmux:
+        tmux.start(dashboard(sample))
+        tmux.sees("live")
+        tmux.keys("2")
+        decide(tmux, QUICK_DECISIONS)
+        desk.leave(tmux)
+    made = [json.loads(line) for line in ledger.read_bytes().removeprefix(before).splitlines()]
+    decisions = [line for line in made if line["kind"] == "decision"]
+    assert len(decisions) == QUICK_DECISIONS
+    assert {line["by"] for line in decisions} == {"ana"}
+    assert len({line["subject"] for line in decisions}) == QUICK_DECISIONS
+    verify = python("-m", "core.cli", "log", "--verify", "--project", str(sample))
+    assert subprocess.run(verify, env=env, cwd=ROOT, check=False).returncode == 0
