@@ -309,13 +309,11 @@ def ask_conflicts(asker: Asker) -> Iterator[ReviewItem]:
         one, other = (visible_line(each.place, 60) for each in first.both)
         loaded = sum(each.loading is Loading.START for each in first.both)
         if first.relation is Relation.CONTRADICTS:
-            question, places = "{} contradict each other. Which one is right?", _name_places(pairs)
+            question, places = f"{{}} contradict. {_name_choice(first, is_line=True)}", _name_places(pairs)
             texts = " and ".join(f"“{visible_line(each.text, 50)}”" for each in first.both)
             reason, impact = f"{texts}: {one} contradicts {other}", asker.new_text_impact(UNSEEN_USES * (1 + loaded))
         else:
-            kept, removed = choose_kept(first)
-            choice = "Drop the lesson?" if removed.pattern_id else f"Keep {visible_line(kept.file, 60)}?"
-            question, places = f"{{}} say the same. {choice}", _name_places(pairs)
+            question, places = f"{{}} say the same. {_name_choice(first, is_line=False)}", _name_places(pairs)
             reason, impact = f"{one} repeats {other}", WASTED_USE * min(len(pairs), _MOST_LINES) / _MOST_LINES
         yield asker.item(
             CONFLICT,
@@ -336,6 +334,14 @@ def _name_places(pairs: Sequence[InstructionPair]) -> str:
     first = pairs[0]
     one, other = (_name_place(each, is_line=len(pairs) == 1) for each in first.both)
     return f"{one} and {other}" if len(pairs) == 1 else f"{plural(len(pairs), 'instruction')} of {one} and {other}"
+
+
+def _name_choice(pair: InstructionPair, *, is_line: bool) -> str:
+    """Return what the answer yes does, as a question."""
+    kept, removed = choose_kept(pair)
+    if kept.pattern_id and removed.pattern_id:
+        return "Keep the one with more successes?"
+    return "Drop the lesson?" if removed.pattern_id else f"Keep {_name_place(kept, is_line=is_line)}?"
 
 
 def _name_place(instruction: PlacedInstruction, *, is_line: bool = True) -> str:

@@ -162,7 +162,9 @@ class Desk:
 def test_each_answer_is_a_decision_of_its_own_that_can_be_undone(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     item, chosen = desk.question(), []
-    assert item is not None and "AGENTS.md:1" in item.asks and "CLAUDE.md:1" in item.asks
+    assert item is not None and item.asks == "AGENTS.md:1 and CLAUDE.md:1 contradict. Keep AGENTS.md:1?"
+    first = answer(item, desk.project.view, "accept")
+    assert first is not None and first.label == "keep AGENTS.md:1"
     for action, name in (("accept", "chose"), ("rewrite", "chose"), ("reject", "marked as fine")):
         assert desk.give(action) == name
         assert desk.question() is None
