@@ -39,7 +39,7 @@ from core.show.metrics.sections import (
     section_markdown,
     value_text,
 )
-from core.show.pages.document import Column
+from core.show.pages.document import ALWAYS, Column
 from tui.kit.bars import Item, ItemLine
 from tui.kit.drawing import Drawing, fit
 from tui.kit.looks import ASCII, STATE_SHORT, STATE_STYLES, Cells, Glyphs
@@ -140,11 +140,16 @@ def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...
         rest.append(Column("extra", figure.extra, COUNT_CELLS, align="right", keep=3, best=extra))
     if figure.has_count and any(row.values != (row.count,) for row in figure.rows):
         rest.append(Column("count", "n", COUNT_CELLS, align="right", keep=2))
+    # The interval of bars is that of a difference, which says more than the value.
+    keep = 4 if figure.reach and figure.kind is Kind.BARS else ALWAYS
     found: tuple[Column, ...] = ()
     for form in Title:
         titles = [part_title(figure, n, glyphs, form) for n in range(len(figure.parts))]
         least = max(COUNT_CELLS, *(len(row.score) for row in figure.rows), 0)
-        numbers = [Column(f"part{n}", title, max(len(title), least), align="right") for n, title in enumerate(titles)]
+        numbers = [
+            Column(f"part{n}", title, max(len(title), least), align="right", keep=keep)
+            for n, title in enumerate(titles)
+        ]
         found = (first, *last, bar, *numbers, *rest)
         if sum(column.width + 1 for column in found) <= width:
             break

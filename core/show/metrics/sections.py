@@ -142,6 +142,7 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "level": f"{found.level * 100:g} %",
         "longer": " A longer time range may have some." if found.weeks < RANGES[-1] else "",
         "undated": "",
+        "chance": "",
         "by": _format_reviewer(found),
         "results": plural(found.accuracy.follow_up, "result"),
         "least": found.lessons.least,
@@ -149,6 +150,8 @@ def build_figures(found: Dashboard) -> tuple[Figure, ...]:
         "matched": continued(found.lessons.sentence),
         "success": f" Success of tasks, over all lessons: {success}." if (success := _success(found)) else "",
     }
+    if not found.lessons.experiment.patterns:
+        words["chance"] = " To let chance decide which task gets a lesson, and compare: ralphdeck experiment"
     if found.undated:
         words["undated"] = f" {plural(found.undated, 'further use')} recorded only as totals, without a date."
     figures = []

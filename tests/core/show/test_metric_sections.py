@@ -273,6 +273,7 @@ def test_example_metrics_have_the_expected_figures(found: Dashboard) -> None:
     by_id = {figure.id: figure for figure in build_figures(found)}
     assert by_id["patterns"].rows[-1].count == 6
     assert by_id["evidence"].rows[-1].label == "2 Feb"
+    assert by_id["lessons"].note.endswith("compare: ralphdeck experiment"), "none is running"
     assert by_id["mirror"].takeaway == "You have not promoted or deprecated a lesson yet."
     assert found.iterations.difference is None
     assert "Not enough data" in by_id["iterations"].takeaway

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from core.show.metrics.dashboard import build_dashboard
-from core.show.metrics.sections import build_figures
+from core.show.metrics.sections import Row, _load_texts, build_figures
 from tests.factories import HOSTILE_LABEL, make_bars, make_columns, make_rates, make_spans
 from tests.tui.user import User, open_dashboard
 from tui.kit.looks import ASCII, DRAWN
@@ -48,6 +48,13 @@ def test_values_are_visible_on_one_scale_with_short_numbers() -> None:
     assert [bar_cell(small, row, 20, ASCII).plain for row in small.rows] == ["#" * 19 + "=", "#"]
     spans = make_spans((2, 4, 8), (1, 2, 3))
     assert [bar_cell(spans, row, 17, ASCII).plain for row in spans.rows] == ["....----|--------", "..--|--.........."]
+
+
+def test_the_difference_of_an_experiment_has_room_at_80_columns() -> None:
+    row = Row(label="deadlock detected", group="can't tell yet", values=(0.35,), low=-0.31, high=0.2, count=60)
+    experiment = replace(next(one for one in _load_texts().sections if one.id == "experiment"), rows=(row,))
+    shown = {column.id for column, _width in fit_columns(row_columns(experiment, 56, DRAWN), 56)}
+    assert shown == {"label", "group", "reach"}
 
 
 def test_nothing_is_larger_than_its_space() -> None:
