@@ -306,10 +306,18 @@ class TestDamage:
         index.check_pages()
         assert file_of(project).exists()
 
-    def test_a_pipe_at_its_path_is_not_opened(self, project: ProjectPaths) -> None:
+    @pytest.mark.parametrize("junk", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000, None])
+    def test_a_file_that_is_not_an_index_is_replaced_and_a_pipe_is_not_opened(
+        self, project: ProjectPaths, junk: bytes | None
+    ) -> None:
         file_of(project).parent.mkdir(parents=True)
-        os.mkfifo(file_of(project))
-        assert database_module.read_existing(project.project) is None
+        if junk is None:
+            os.mkfifo(file_of(project))
+            assert database_module.read_existing(project.project) is None
+            return
+        file_of(project).write_bytes(junk)
+        assert is_right(project, open_index(project).load())
+        assert database_module.read_existing(project.project) is not None
 
     def test_its_log_does_not_grow_while_a_view_is_open(
         self, project: ProjectPaths, monkeypatch: pytest.MonkeyPatch
@@ -324,13 +332,6 @@ class TestDamage:
             index.refresh([write_state(project.project, "failed", f"ralph-b-{number:08x}")])
             index.settle()
             assert log.stat().st_size <= most
-
-    @pytest.mark.parametrize("junk", [b"", b"nonsense" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
-    def test_a_file_that_is_not_an_index_is_replaced(self, project: ProjectPaths, junk: bytes) -> None:
-        file_of(project).parent.mkdir(parents=True)
-        file_of(project).write_bytes(junk)
-        assert is_right(project, open_index(project).load())
-        assert database_module.read_existing(project.project) is not None
 
     @pytest.mark.parametrize("is_cut_off", [False, True])
     def test_pages_that_are_lost_while_the_index_is_open_are_made_again(
@@ -390,27 +391,18 @@ class TestOtherProcesses:
         assert database_module.read_existing(project.project) is not None
         assert is_right(project, older.refresh([write_state(project.project, "failed")])[0])
 
-    def test_a_link_at_its_path_is_not_followed(self, project: ProjectPaths, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("is_symbolic", [True, False])
+    def test_a_database_of_another_program_is_replaced_and_not_written_and_no_link_is_followed(
+        self, project: ProjectPaths, tmp_path: Path, *, is_symbolic: bool
+    ) -> None:
         foreign = tmp_path / "foreign"
         with closing(sqlite3.connect(foreign)) as connection:
             connection.execute("CREATE TABLE meta (precious)")
         before = foreign.read_bytes()
         file_of(project).parent.mkdir(parents=True)
-        file_of(project).symlink_to(foreign)
+        (file_of(project).symlink_to if is_symbolic else file_of(project).hardlink_to)(foreign)
         assert is_right(project, open_index(project).load())
         assert foreign.read_bytes() == before
-
-    def test_a_database_of_another_program_is_replaced_and_not_written(
-        self, project: ProjectPaths, tmp_path: Path
-    ) -> None:
-        file_of(project).parent.mkdir(parents=True)
-        with closing(sqlite3.connect(file_of(project))) as connection:
-            connection.execute("CREATE TABLE meta (precious)")
-        other_name = tmp_path / "foreign"
-        other_name.hardlink_to(file_of(project))
-        before = other_name.read_bytes()
-        assert is_right(project, open_index(project).load())
-        assert other_name.read_bytes() == before
 
     def test_processes_that_make_the_index_at_the_same_time_end_with_the_same_one(self, project: ProjectPaths) -> None:
         for number in range(40):

@@ -93,6 +93,14 @@ class TestStateOfLoops:
         assert join_facts(internal_facts("a"))["a"].badges == ()
         assert join_facts(external_facts("a"), registry_facts(root=EXTERNAL_FOLDER))["a"].badges == ("orphan",)
 
+    def test_an_archived_running_loop_has_ended_and_future_times_are_findings_and_not_activity(self) -> None:
+        loop = join_facts(archived_facts("a", status="running"))["a"]
+        assert (loop.status, loop.liveness, loop.archived) == (LoopStatus.RUNNING, Liveness.ENDED, True)
+        joined = JoinedFiles()
+        joined.store(files_of(internal_facts("a", lastUpdate="2030-01-01T00:00:00Z")))
+        assert [finding.code for finding in joined.findings] == ["future-time"]
+        assert loops_of(joined)["a"].last_activity != datetime(2030, 1, 1, tzinfo=UTC)
+
     def test_a_folder_without_a_readable_state_is_a_loop_with_a_finding(self) -> None:
         fact = directory_fact(f"{INTERNAL_FOLDER}/loops/a/", SOURCES_NOW)
         assert fact is not None
@@ -102,23 +110,17 @@ class TestStateOfLoops:
         assert (loop.status, loop.sources, loop.liveness) == (LoopStatus.UNKNOWN, ("loops",), Liveness.UNKNOWN)
         assert [(one.code, one.file) for one in joined.findings] == [("no-state", f"{INTERNAL_FOLDER}/loops/a")]
 
-    def test_a_crash_log_alone_is_a_loop_and_a_heartbeat_is_not(self) -> None:
-        log = read_crash_log(CRASH_LOG, b"[2026-05-01T11:00:00Z] boom", SOURCES_NOW)
-        assert join_facts([log])["a"].crashes == 1
-        assert not join_facts(read_facts(f"{INTERNAL_FOLDER}/heartbeats/a.json", HEARTBEAT))
-
-    def test_a_dead_process_makes_a_running_loop_crashed(self) -> None:
-        loop = join_facts(
-            internal_facts("a", currentPid=7, iterations=[{"number": 1, "timestamp": iso_ago(minutes=7)}])
-        )
-        assert (loop["a"].status, loop["a"].raw_status) == (LoopStatus.CRASHED, "running")
-        assert (loop["a"].ended_at, loop["a"].ended_approximate) == (SOURCES_NOW - 7 * MINUTE, True)
-
-    def test_a_later_entry_of_a_crash_log_is_only_mentioned(self) -> None:
+    def test_a_dead_process_makes_a_running_loop_crashed_and_a_crash_log_is_only_mentioned(self) -> None:
+        step = {"number": 1, "timestamp": iso_ago(minutes=7)}
+        loop = join_facts(internal_facts("a", currentPid=7, iterations=[step]))["a"]
+        assert (loop.status, loop.raw_status) == (LoopStatus.CRASHED, "running")
+        assert (loop.ended_at, loop.ended_approximate) == (SOURCES_NOW - 7 * MINUTE, True)
         log = read_crash_log(CRASH_LOG, b"[2026-05-01T11:55:00Z] boom", SOURCES_NOW)
         loop = join_facts(internal_facts("a"), [log])["a"]
         assert loop.status is LoopStatus.RUNNING
         assert "crash.log reports a crash" in loop.liveness_reason
+        assert join_facts([log])["a"].crashes == 1, "alone it is a loop, and a heartbeat is not"
+        assert not join_facts(read_facts(f"{INTERNAL_FOLDER}/heartbeats/a.json", HEARTBEAT))
 
     def test_the_end_is_recorded_or_inferred(self) -> None:
         for state, minutes, approximate in (
@@ -132,16 +134,6 @@ class TestStateOfLoops:
         ):
             loop = join_facts(internal_facts("a", **{"status": "completed", **state}))["a"]
             assert (loop.ended_at, loop.ended_approximate) == (SOURCES_NOW - minutes * MINUTE, approximate), state
-
-    def test_an_archived_running_loop_has_ended(self) -> None:
-        loop = join_facts(archived_facts("a", status="running"))["a"]
-        assert (loop.status, loop.liveness, loop.archived) == (LoopStatus.RUNNING, Liveness.ENDED, True)
-
-    def test_future_times_are_findings_and_not_activity(self) -> None:
-        joined = JoinedFiles()
-        joined.store(files_of(internal_facts("a", lastUpdate="2030-01-01T00:00:00Z")))
-        assert [finding.code for finding in joined.findings] == ["future-time"]
-        assert loops_of(joined)["a"].last_activity != datetime(2030, 1, 1, tzinfo=UTC)
 
 
 class TestIdentityOfLoops:
@@ -296,21 +288,19 @@ def test_joining_loops_does_not_depend_on_order_or_steps(parsed: list[tuple[Loop
 
 
 class TestLoopsOfOtherRunners:
-    def test_they_are_in_the_order_of_their_start_among_those_of_aiwg(self) -> None:
+    def test_they_are_in_the_order_of_their_start_and_only_those_that_changed_are_reported(self) -> None:
         joined = JoinedFiles()
         joined.store(
             files_of(internal_facts("b", startTime=iso_ago(hours=1)), internal_facts("a", startTime=iso_ago(hours=3)))
         )
-        joined.replace_adapted([Loop(id="codex:1", started_at=SOURCES_NOW - timedelta(hours=2))])
+        codex = Loop(id="codex:1", started_at=SOURCES_NOW - timedelta(hours=2))
+        joined.replace_adapted([codex])
         assert joined.changed["loops"] == {"codex:1"}
         assert list(loops_of(joined)) == ["b", "codex:1", "a"]
-
-    def test_only_those_that_changed_are_reported_and_those_that_are_missing_removed(self) -> None:
-        joined = JoinedFiles()
-        joined.replace_adapted([Loop(id="codex:1"), Loop(id="codex:2"), Loop(id="codex:3")])
-        joined.replace_adapted([Loop(id="codex:1"), Loop(id="codex:2", iteration=4)])
+        joined.replace_adapted([codex, Loop(id="codex:2"), Loop(id="codex:3")])
+        joined.replace_adapted([codex, Loop(id="codex:2", iteration=4)])
         assert joined.changed["loops"] == {"codex:2", "codex:3"}
-        assert set(loops_of(joined)) == {"codex:1", "codex:2"}
+        assert "codex:2" in loops_of(joined) and "codex:3" not in loops_of(joined), "missing ones are removed"
 
     def test_a_loop_of_aiwg_with_their_id_has_precedence_as_long_as_it_exists(self) -> None:
         joined = JoinedFiles()
@@ -378,16 +368,14 @@ def record(joined: JoinedFiles, *records: Task | Attempt | AgentSession) -> Mapp
 class TestSessions:
     """Loops that hooks recorded."""
 
-    def test_a_task_of_a_session_is_a_loop_and_other_tasks_are_not(self) -> None:
+    def test_a_prompt_or_a_task_of_a_session_is_a_loop_and_other_tasks_are_not(self) -> None:
+        assert record(JoinedFiles(), session(is_turn_open=True))["claude:s1"].status is LoopStatus.RUNNING
+        assert not record(JoinedFiles(), session(prompt=""))
         other = Task(id="task-002", description="Do it", loop_id="x:1")
         loops = record(JoinedFiles(), task(), attempt(), other, attempt(task_id="task-002"))
         assert [*loops] == ["claude:s1"]
         assert (loops["claude:s1"].task, loops["claude:s1"].runner) == ("Do task-001", "claude")
         assert loops["claude:s1"].sources == (HOOKS,)
-
-    def test_a_prompt_is_a_loop_before_the_first_tool_call(self) -> None:
-        assert record(JoinedFiles(), session(is_turn_open=True))["claude:s1"].status is LoopStatus.RUNNING
-        assert not record(JoinedFiles(), session(prompt=""))
 
     def test_the_loop_of_an_adapter_and_the_session_are_one(self) -> None:
         joined = JoinedFiles()
@@ -450,20 +438,17 @@ class TestPatterns:
                 assert pattern.title == "one"
                 assert [(copy.file, copy.differs) for copy in pattern.copies] == [(MEMORY, differs)]
 
-    def test_a_copy_takes_over_when_the_record_is_removed(self) -> None:
+    def test_the_first_of_two_records_counts_and_a_copy_takes_over_when_they_are_removed(self) -> None:
         joined = JoinedFiles()
-        joined.store({SHARED: pattern_file(SHARED, ("p", "one")), MEMORY: pattern_file(MEMORY, ("p", "one"))})
+        two = pattern_file(SHARED, ("p", "one"), ("p", "other"))
+        joined.store({SHARED: two, MEMORY: pattern_file(MEMORY, ("p", "one"))})
+        assert patterns_of(joined)["p"].title == "one"
+        assert [(one.code, one.pointer) for one in joined.findings] == [("duplicate-id", "/1")]
         joined.store({SHARED: ParsedFile()})
         assert joined.changed["patterns"] == {"p"}
         assert patterns_of(joined)["p"].copy_folder == "memory"
         joined.store({MEMORY: ParsedFile()})
         assert not patterns_of(joined)
-
-    def test_the_first_of_two_records_in_the_registry_counts(self) -> None:
-        joined = JoinedFiles()
-        joined.store({SHARED: pattern_file(SHARED, ("p", "one"), ("p", "other"))})
-        assert patterns_of(joined)["p"].title == "one"
-        assert [(one.code, one.pointer) for one in joined.findings] == [("duplicate-id", "/1")]
 
     def test_a_dangling_reference_is_a_finding_while_it_exists(self) -> None:
         joined = JoinedFiles()
