@@ -208,24 +208,16 @@ class TestLoading:
         assert len(snapshot.loops) == 20
         assert 0 < progress[-1][1] < 40, "of the folders and states of 20 loops"
 
-    def test_all_lists_are_shown_before_texts_are_indexed(self, project: Project) -> None:
+    def test_all_lists_are_shown_before_texts_are_indexed_which_the_next_load_does_if_the_first_one_ended(
+        self, project: Project
+    ) -> None:
         project.patterns(PATTERN)
         with_texts: list[bool] = []
 
-        def note(snapshot: Snapshot) -> None:
+        def end_when_complete(snapshot: Snapshot) -> None:
             assert isinstance(snapshot, IndexedSnapshot)
             if snapshot.complete:
                 with_texts.append(load_texts(snapshot) is not None)
-
-        snapshot = project.index.load(publish=note)
-        assert isinstance(snapshot, IndexedSnapshot)
-        assert (with_texts, load_texts(snapshot) is not None) == ([False], True)
-
-    def test_texts_are_indexed_by_the_next_load_if_the_first_one_ended_before(self, project: Project) -> None:
-        project.patterns(PATTERN)
-
-        def end_when_complete(snapshot: Snapshot) -> None:
-            if snapshot.complete:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
@@ -233,7 +225,7 @@ class TestLoading:
         snapshot = project.open(cache=True).load()
         assert isinstance(snapshot, IndexedSnapshot)
         texts = load_texts(snapshot)
-        assert texts is not None
+        assert with_texts == [False] and texts is not None
         assert texts.index.size == 1
 
     @pytest.mark.parametrize(("tree", "seconds"), [("spec-examples", 1.0), ("hostile-texts", 0.1)])

@@ -169,13 +169,3 @@ def test_the_evidence_is_the_action_that_shows_it() -> None:
         found = judge_session(session)
         if found.is_followed is not None:
             assert found.action == session["evidence"], session["id"]
-
-
-if __name__ == "__main__":
-    for name, sessions in SESSIONS.items():
-        for session in sessions:
-            found = judge_session(session)
-            if _WORDS[found.is_followed] != session["label"]:
-                print(name, session["id"], "label", session["label"], "found", found)  # noqa: T201
-        for word in ("followed", "not"):
-            print(name, len(sessions), word, "labelled, claimed, right:", measure(sessions, word))  # noqa: T201

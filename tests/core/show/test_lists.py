@@ -1,4 +1,4 @@
-"""Overview of a loop of another runner."""
+"""Lists of loops, patterns and decisions: titles, cells and rows; the overview of a loop."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from core.index.project_state import ProjectState
 from core.learning.evidence import LoopPatterns
 from core.learning.following import WorkVerdict
 from core.records.debug_sessions import ESCALATED, Analysis, DebugSession, Execution, Failure, Fix, Results
+from core.records.decisions import (
+    EDIT_ANSWERS,
+    Decision,
+    Verb,
+    anchor_question_id,
+    duplicate_question_id,
+    edited_file_question_id,
+    extraction_question_id,
+    held_text_question_id,
+    sign_unattended,
+)
 from core.records.episodes import Attempt, Quality, Task, TaskStatus
 from core.records.events import Observation
 from core.records.loops import (
@@ -25,7 +36,9 @@ from core.records.loops import (
     Progress,
     Usage,
 )
+from core.records.patterns import Pattern, PatternType
 from core.records.snapshot import Snapshot
+from core.show.decisions import Entry, decision_cells, decision_document, group_decisions
 from core.show.loops import (
     attempt_cells,
     lesson_cells,
@@ -38,11 +51,15 @@ from core.show.loops import (
     task_cells,
 )
 from core.show.needs import Need, NeedKind, find_need
-from core.show.pages.document import Fields, Moment, Sign, Sparkline, Text
+from core.show.pages.document import Fields, Moment, Sign, Sparkline, Text, list_words, plain_text
 from core.show.pages.loops import Result, elapsed, find_result, overview, usage_text, use_result
-from core.show.pages.markdown import to_markdown
+from core.show.pages.markdown import blocks_markdown, to_markdown
+from core.show.pages.patterns import body, decisions
+from core.show.patterns import COLUMNS, pattern_cells
 from core.tasks.attempts import AttemptCondition, AttemptState
-from tests.factories import NOW, SETTINGS, days_ago, make_event, make_pattern
+from tests.factories import NOW, SETTINGS, days_ago, example_patterns, make_assessment, make_event, make_pattern
+from tui.kit.looks import DRAWN
+from tui.screens.document import document_lines
 
 
 def state_of(*loops: Loop, **records: Any) -> ProjectState:
@@ -267,3 +284,106 @@ def test_values_of_files_have_labels_and_units_for_people() -> None:
     found = dict(row for block in blocks if isinstance(block, Fields) for row in block.rows)
     assert found["Time at work"] == ("2 h",) and found["Quality"] == ("improving",)
     assert "Best iteration" in found and not any("elected iteration" in label for label in found)
+
+
+def test_an_error_is_called_by_its_message_not_by_the_expression_for_it() -> None:
+    pattern = make_pattern(error_pattern=r'got "str \| None"', error_message='got "str | None"')
+    assert list_words(COLUMNS, pattern_cells(pattern, make_assessment()))["what"] == 'got "str | None"'
+
+
+def test_a_row_shows_whether_a_lesson_is_stale() -> None:
+    for is_stale in (True, False):
+        cells = pattern_cells(make_pattern(), make_assessment(), is_stale=is_stale)
+        assert ("stale" in list_words(COLUMNS, cells)["what"]) is is_stale
+        assert (("?", "warning") in cells["flags"]) is is_stale
+
+
+def test_a_row_counts_the_results_that_worked() -> None:
+    words = list_words(COLUMNS, pattern_cells(make_pattern(), make_assessment(successes=9, failures=3, uses=14)))
+    assert words["worked"] == "9 of 12" and words["used"] == "14"
+    unused = make_assessment(successes=0, failures=0, uses=0, rate=None)
+    assert list_words(COLUMNS, pattern_cells(make_pattern(), unused))["worked"] == "—"
+
+
+def body_lines(pattern: Pattern) -> list[str]:
+    return [line.plain for line in document_lines(body(pattern), NOW, DRAWN)]
+
+
+def lines_of(**fields: object) -> list[str]:
+    return body_lines(make_pattern(**fields))  # type: ignore[arg-type]
+
+
+def test_the_parts_of_a_pattern_have_labels() -> None:
+    lines = body_lines(example_patterns()["pat-anti-premature-optimization-001"])
+    assert "Approach: Optimizing code before tests pass or requirements are met" in lines
+    assert "Why it fails: Optimization distracts from primary goal and adds complexity" in lines
+    assert lines_of(type=PatternType.ANTI, description="Split by file type") == ["Approach: Split by file type"]
+    lines = lines_of(type=PatternType.TEMPLATE, description="Wraps a call", use_case="Calls that fail")
+    assert lines == ["About: Wraps a call", "Use: Calls that fail"]
+    shown = body_lines(example_patterns()["pat-success-test-generation-001"])
+    assert "Iterations: 2.5 on average, 1 to 5" in shown
+
+
+def decision(number: int, verb: Verb = Verb.PROMOTE, *, days: int = 0, hook: bool = False, group: str = "") -> Decision:
+    after = {"patterns": ["a", "b"], "hashes": {}} if hook else {}
+    by = sign_unattended("ana") if hook else "ana"
+    at = NOW - timedelta(days=days, minutes=number)
+    verb = Verb.EXTRACT if hook else verb
+    return Decision(id=f"d{number}", at=at, by=by, verb=verb, subject=f"pat-{number}", after=after, group=group)
+
+
+def words(entry: Entry, snapshot: Snapshot | None = None) -> dict[str, str]:
+    return {id: plain_text(cell) for id, cell in decision_cells(entry, snapshot or Snapshot()).items()}
+
+
+def test_decisions_of_one_act_are_one_row() -> None:
+    made = [decision(1, group="g"), decision(2, group="g"), decision(3)]
+    first, second = group_decisions(made)
+    assert [one.id for one in first.decisions] == ["d1", "d2"] and second.key == "d3"
+    assert words(first)["subject"] == "2 patterns" and not first.is_several_acts
+
+
+def test_what_hooks_extracted_in_one_day_is_one_row() -> None:
+    made = [decision(1, hook=True), decision(2, hook=True), decision(3, hook=True, days=1), decision(4)]
+    today, yesterday, other = group_decisions(made)
+    row = words(today)
+    assert (row["verb"], row["subject"], row["change"], row["by"]) == ("extract", "2 sessions", "4 patterns", "hook")
+    assert today.is_several_acts and yesterday.key == "d3" and words(other)["by"] == "ana"
+
+
+def test_undone_and_unfolded_extractions_have_rows_of_their_own() -> None:
+    made = [decision(1, hook=True), decision(2, hook=True), decision(3, hook=True)]
+    assert [len(entry.decisions) for entry in group_decisions(made, undone={"d2"})] == [1, 1, 1]
+    assert [entry.key for entry in group_decisions(made, unfolded={"d1", "d2", "d3"})] == ["d1", "d2", "d3"]
+
+
+def test_a_row_has_the_title_of_its_pattern_before_the_id() -> None:
+    pattern = make_pattern(id="pat-1", error_pattern="", error_message="x is None")
+    promoted = decision(1)
+    undo = Decision(id="d2", at=NOW, by="ana", verb=Verb.UNDO, subject="d1")
+    snapshot = Snapshot(patterns={"pat-1": pattern}, decisions=(promoted, undo))
+    assert words(Entry((promoted,)), snapshot)["subject"] == "x is None  pat-1"
+    assert words(Entry((undo,)), snapshot)["subject"] == "promote x is None  pat-1"
+    state = ProjectState.open(snapshot, SETTINGS, NOW)
+    assert "\npromote pat-1" in to_markdown(decision_document(state, undo))
+    lines = blocks_markdown(decisions(state, pattern))
+    assert "promote" in lines and "undo" in lines, "a decision about a pattern and its undo"
+    assert "No decision" in blocks_markdown(decisions(state, make_pattern("pat-2")))
+
+
+def test_a_dismissed_question_is_shown_with_the_word_of_the_answer() -> None:
+    def word(question: str) -> str:
+        dismissed = Decision(id="d1", at=NOW, by="ana", verb=Verb.DISMISS, subject=question)
+        return words(Entry((dismissed,)))["verb"]
+
+    assert word(duplicate_question_id("a", "b")) == "keep both"
+    assert word(extraction_question_id("loop")) == "never extract"
+    assert word(anchor_question_id("pat-1", True, "0a1b")) == word("trigger of pat-1") == "keep"
+    assert word(anchor_question_id("pat-1", False, "0a1b")) == word("counts of pat-1") == "leave"
+    assert word(held_text_question_id("r1", "text")) == "leave out"
+    assert [word(edited_file_question_id("A.md", answer=one)) for one in EDIT_ANSWERS] == [
+        "leave",
+        "restore",
+        "take over",
+    ]
+    assert word("pat-1") == "dismiss"
