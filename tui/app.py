@@ -32,9 +32,8 @@ from core.trust.projects import find_answer, is_trusted
 from tui.engine import AFTER_SECONDS, EmbeddingWorker, Engine
 from tui.kit.actions import DECIDING, PLACES, action_id, load_keymap
 from tui.kit.bars import Item, TopBar
-from tui.kit.key_queue import KeyQueue
 from tui.kit.record_table import RecordTable
-from tui.kit.terminal import ResilientDriver, flush_output
+from tui.kit.terminal import KeyQueue, ResilientDriver, flush_output
 from tui.kit.user_state import UserState
 from tui.screens import frame
 from tui.screens.base_screen import MOVES, BaseScreen, OpeningScreen

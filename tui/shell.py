@@ -29,7 +29,6 @@ from textual.filter import LineFilter, Monochrome
 from core.base.text import visible, visible_line
 from tui.kit.actions import ACTIONS, key_name
 from tui.kit.bars import KeyLine, Notice
-from tui.kit.key_queue import JumpGuard
 from tui.kit.looks import (
     ASCII,
     DEFAULT_THEME,
@@ -45,7 +44,7 @@ from tui.kit.looks import (
 )
 from tui.kit.record_table import COMFORTABLE
 from tui.kit.terminal import MODES as CALLS
-from tui.kit.terminal import Bell, Copier, ResilientDriver
+from tui.kit.terminal import Bell, Copier, JumpGuard, ResilientDriver
 from tui.kit.textual_private import HookedApp
 from tui.kit.user_state import FollowedLink
 from tui.screens.base_screen import BaseScreen

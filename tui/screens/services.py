@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from core.records.team import Lease, TeamStatus
     from tui.engine import Engine
     from tui.kit.bars import Item, Notice
-    from tui.kit.key_queue import JumpGuard, KeyQueue
     from tui.kit.looks import Glyphs
+    from tui.kit.terminal import JumpGuard, KeyQueue
     from tui.kit.user_state import FollowedLink, UserState
 
 

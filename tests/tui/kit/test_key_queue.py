@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
-from tui.kit import key_queue as key_queue
-from tui.kit.key_queue import KeyQueue
+from tui.kit import terminal
+from tui.kit.terminal import KeyQueue
 
 
 class Ask(ModalScreen[str]):
@@ -144,7 +144,7 @@ async def test_keys_typed_ahead_follow_a_dialog_that_opens_and_closes() -> None:
 
 
 async def test_a_key_that_hangs_delays_the_next_one_only_until_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_queue, "LONGEST_SECONDS", 0.01)
+    monkeypatch.setattr(terminal, "LONGEST_SECONDS", 0.01)
     async with Keys().run_test() as pilot:
         app = burst(pilot, "/", "a")
         await all_acted(app)
