@@ -331,12 +331,6 @@ class AddEvent(Edit, frozen=True, tag=True):
                 append_events(workspace.paths, event)
 
 
-VERBS: Final = (
-    *("promote", "deprecate", "reset", "quarantine", "release", "note", "snooze", "archive", "restore", "merge"),
-    *("accept", "reject", "undo", "redo", "snooze-question", "extract"),
-)
-
-
 class Decide(Edit, frozen=True, tag=True):
     """Let another process decide; what it refuses changes nothing."""
 
@@ -356,38 +350,25 @@ class Decide(Edit, frozen=True, tag=True):
         until = workspace.clock.now + timedelta(days=self.other % 60)
         loops = sorted(project.view.snapshot.loops) or ["none"]
         questions = [item.question_key for item in project.view.queue] or ["none"]
-        match VERBS[self.verb % len(VERBS)]:
-            case "promote":
-                return commands.Promote(id, reason="holds")
-            case "deprecate":
-                return commands.Deprecate(id, reason="old")
-            case "reset":
-                return commands.Reset(id)
-            case "quarantine":
-                return commands.Quarantine(id, reason="unclear")
-            case "release":
-                return commands.Release(id, reason="read")
-            case "note":
-                return commands.Note(id, text="remark")
-            case "snooze":
-                return commands.Snooze(id, until=until)
-            case "archive":
-                return commands.Archive(id, reason="old")
-            case "restore":
-                return commands.Restore(id)
-            case "merge":
-                return commands.Merge(id, other)
-            case "accept":
-                return commands.AcceptInversion(id)
-            case "reject":
-                return commands.RejectInversion(id)
-            case "undo":
-                return commands.Undo(any_author=True)
-            case "redo":
-                return commands.Redo()
-            case "snooze-question":
-                return commands.SnoozeQuestion(key=questions[self.other % len(questions)], until=until)
-        return commands.Extract(loops[self.other % len(loops)])
+        possible: tuple[commands.Command, ...] = (
+            commands.Promote(id, reason="holds"),
+            commands.Deprecate(id, reason="old"),
+            commands.Reset(id),
+            commands.Quarantine(id, reason="unclear"),
+            commands.Release(id, reason="read"),
+            commands.Note(id, text="remark"),
+            commands.Snooze(id, until=until),
+            commands.Archive(id, reason="old"),
+            commands.Restore(id),
+            commands.Merge(id, other),
+            commands.AcceptInversion(id),
+            commands.RejectInversion(id),
+            commands.Undo(any_author=True),
+            commands.Redo(),
+            commands.SnoozeQuestion(key=questions[self.other % len(questions)], until=until),
+            commands.Extract(loops[self.other % len(loops)]),
+        )
+        return possible[self.verb % len(possible)]
 
 
 class ClaimDecision(Edit, frozen=True, tag=True):
@@ -528,7 +509,7 @@ EDITS: Final = st.one_of(
     st.builds(
         AddEvent, _numbers(3), _numbers(40), _numbers(20), st.none() | st.booleans(), _numbers(2000), _numbers(3)
     ),
-    st.builds(Decide, _numbers(len(VERBS) - 1), _numbers(40), _numbers(40)),
+    st.builds(Decide, _numbers(15), _numbers(40), _numbers(40)),
     st.builds(ClaimDecision, _numbers(40), st.booleans()),
     st.builds(CutLog, st.booleans(), _numbers(8)),
     st.builds(ReplaceTeamFile, st.lists(_numbers(60), max_size=6).map(tuple), st.booleans()),

@@ -50,8 +50,15 @@ def ids(sessions: tuple[DebugSession, ...]) -> list[str]:
     return [session.id for session in sessions]
 
 
-def test_example_is_found_by_every_key() -> None:
+def test_example_answers_every_query() -> None:
     index = index_sessions(read_example_session())
+    assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
+    assert index.find_similar("TypeError", "src/api/%") == ()
+    assert index.find_similar("ReferenceError") == ()
+    ((found, template),) = index.find_lessons("null_undefined_access")
+    assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
+    assert template.fix_template == "Add null check: if (!input) return/throw"
+    assert find_recent_escalations(index, Snapshot()) == ()
     for key, value in (
         (FILE_PATH, "src/auth/validate.ts"),
         (STATUS, "passed"),
@@ -62,17 +69,6 @@ def test_example_is_found_by_every_key() -> None:
     ):
         assert ids(index.find(key, value)) == ["dm-001-example"]
         assert index.find(key, "other") == ()
-
-
-def test_example_answers_every_query() -> None:
-    index = index_sessions(read_example_session())
-    assert ids(index.find_similar("TypeError", "src/auth/%")) == ["dm-001-example"]
-    assert index.find_similar("TypeError", "src/api/%") == ()
-    assert index.find_similar("ReferenceError") == ()
-    ((found, template),) = index.find_lessons("null_undefined_access")
-    assert (found.id, template.pattern, template.effectiveness) == ("dm-001-example", "null_access_without_check", 1.0)
-    assert template.fix_template == "Add null check: if (!input) return/throw"
-    assert find_recent_escalations(index, Snapshot()) == ()
 
 
 @pytest.mark.parametrize(
@@ -97,18 +93,16 @@ def test_example_is_found_in_every_file_format_and_folder(name: str, tmp_path: P
     assert [lesson.effectiveness for _, lesson in index.find_lessons("null_undefined_access")] == [1.0]
 
 
-def test_type_and_file_must_match_the_same_failure() -> None:
-    apart = make_session("apart", make_run("TypeError", "src/b.ts"), make_run("SyntaxError", "src/a.ts"))
-    index = index_sessions(apart, make_session("both", make_run("TypeError", "src/a.ts")))
-    assert ids(index.find_similar("TypeError", "src/a%")) == ["both"]
-
-
 def test_similar_sessions_are_limited_to_the_newest_ten() -> None:
     index = index_sessions(
         *(make_session(f"s{n:02}", days=n) for n in range(12)), make_session("undated", updated_at=None)
     )
     assert ids(index.find_similar("TypeError")) == [f"s{n:02}" for n in range(10)]
     assert ids(index.find_similar("TypeError", limit=20))[-1] == "undated"
+    apart = make_session("apart", make_run("TypeError", "src/b.ts"), make_run("SyntaxError", "src/a.ts"))
+    twice = make_session("twice", make_run("TypeError", "src/a.ts"), make_run("TypeError", "src/all.ts"))
+    index = index_sessions(apart, twice, make_session("later", make_run("TypeError", "src/a.ts"), days=-1))
+    assert ids(index.find_similar("TypeError", "src/a%")) == ["later", "twice"], "of one failure, each session once"
 
 
 class Watched(dict[str, DebugSession]):
@@ -142,12 +136,6 @@ def test_query_reads_only_matching_sessions() -> None:
     assert watched.looks == 10 + 4
 
 
-def test_session_with_several_files_is_found_once() -> None:
-    twice = make_session("twice", make_run(file="src/a.ts"), make_run(file="src/b.ts"))
-    index = index_sessions(twice, make_session("later", make_run(file="src/c.ts"), days=-1))
-    assert ids(index.find_similar("TypeError", "src/%")) == ["later", "twice"]
-
-
 def test_template_needs_an_effectiveness_above_seventy_percent() -> None:
     lessons = tuple(make_lesson(str(value), effectiveness=value) for value in (0.7, 0.71, None))
     other = make_lesson("other", category="race_condition")
@@ -168,17 +156,14 @@ def test_file_patterns_are_those_of_sqlite() -> None:
     ):
         found = {session.file_path for session in index.find_similar("TypeError", pattern, limit=20)}
         assert found == {session.file_path for session in index.find_in_files(pattern)} == expected, pattern
+    long = index_sessions(make_session("s", make_run(file="a" * 4000)))
+    assert long.find_similar("TypeError", "%a" * 20 + "b") == (), "it does not backtrack"
     for pattern in ("x" * 600, "\ud800"):
         with pytest.raises(BadInput, match="too long or not valid Unicode"):
             index.find_similar("TypeError", pattern)
 
 
-def test_file_pattern_does_not_backtrack() -> None:
-    index = index_sessions(make_session("s", make_run(file="a" * 4000)))
-    assert index.find_similar("TypeError", "%a" * 20 + "b") == ()
-
-
-def test_unverified_fix_is_judged_by_the_next_run() -> None:
+def test_unverified_fix_is_judged_by_the_next_run_and_the_last_one_by_the_status() -> None:
     rows: list[tuple[tuple[Execution, ...], bool | None]] = [
         ((make_run(fix=CHANGED), GREEN), True),
         ((make_run(fix=CHANGED), RED), False),
@@ -188,21 +173,14 @@ def test_unverified_fix_is_judged_by_the_next_run() -> None:
         ((make_run(fixed=False), GREEN), False),
         ((make_run(fixed=True), RED), True),
     ]
+    other = make_run(failures=(replace(make_run().failures[0], test_name="u"),))
+    rows.append(((make_run(fix=CHANGED), other), None))  # another failure judges nothing
     for runs, expected in rows:
         assert make_session("s", *runs, status="in_progress").verdicts == (expected, None), runs
-
-
-def test_fix_is_not_judged_by_another_failure() -> None:
-    other = make_run(failures=(replace(make_run().failures[0], test_name="u"),))
-    assert make_session("s", make_run(fix=CHANGED), other, status="in_progress").verdicts == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("status", "expected"), [("passed", True), ("failed", False), ("escalated", False), ("in_progress", None)]
-)
-def test_last_fix_is_judged_by_the_session_status(status: str, expected: bool | None) -> None:
-    assert make_session("s", make_run(fix=CHANGED), status=status).verdicts == (expected,)
-    assert make_session("s", make_run(), status=status).verdicts == (None,)
+    of_status = {"passed": True, "failed": False, "escalated": False, "in_progress": None}
+    for status, last in of_status.items():
+        assert make_session("s", make_run(fix=CHANGED), status=status).verdicts == (last,)
+        assert make_session("s", make_run(), status=status).verdicts == (None,)
 
 
 def test_failed_sessions_without_a_pattern_count_for_the_usual_one() -> None:

@@ -271,6 +271,8 @@ def test_quality_is_the_last_measured_one(tmp_path: Path) -> None:
 def test_diff_of_an_edit(tmp_path: Path, params: dict[str, Any], expected: tuple[str, ...]) -> None:
     [step] = replayed(tmp_path, {"type": "edit", "params": params})
     assert step.diff == expected
+    [read] = replayed(tmp_path, {"type": "grep", "params": {"content": "true"}})
+    assert read.diff == (), "the content of a read is not a change"
 
 
 def test_a_diff_that_was_printed_is_the_change_and_not_the_result() -> None:
@@ -279,10 +281,6 @@ def test_a_diff_that_was_printed_is_the_change_and_not_the_result() -> None:
     assert (step.diff, step.real, step.result) == (tuple(printed.splitlines()), "", "")
     failed = ReplayStep(Action(number=1, tool="Edit", output=printed, error="file is read-only", success=False))
     assert failed.real == "file is read-only" and failed.diff
-
-
-def test_content_of_a_read_is_not_a_change(tmp_path: Path) -> None:
-    assert replayed(tmp_path, {"type": "grep", "params": {"content": "true"}})[0].diff == ()
 
 
 def test_long_diffs_are_cut() -> None:
@@ -324,13 +322,8 @@ def test_long_output_is_shortened_to_its_beginning_and_end() -> None:
     assert ReplayStep(Action(number=1)).verdict is Verdict.UNKNOWN
 
 
-def test_double_speed_halves_the_pause() -> None:
-    minutes = ReplayStep(Action(number=1), pause=600.0)
-    assert [pause_after(minutes, speed) for speed in (1, 2, 16)] == [MAX_PAUSE, MAX_PAUSE / 2, MAX_PAUSE / 16]
-
-
 @given(pause=st.one_of(st.none(), st.floats(0, 1e12)), speed=st.floats(-1, 1e9))
-def test_pause_is_limited(pause: float | None, speed: float) -> None:
+def test_pause_is_limited_and_shorter_at_a_higher_speed(pause: float | None, speed: float) -> None:
     waited = pause_after(ReplayStep(Action(number=1), pause=pause), speed)
     assert 0 <= waited <= MAX_PAUSE
     if pause and speed > 0:
@@ -348,57 +341,31 @@ def minutes_ago(minutes: float) -> datetime:
     return NOW - timedelta(minutes=minutes)
 
 
-def state(attempt: Attempt, task: Task | None = None, latest: int = 1) -> tuple[AttemptState, str]:
-    return assess_attempt(attempt, task, latest, NOW, WATCH)
+def test_states_of_attempts() -> None:
+    def task(status: TaskStatus, **fields: Any) -> Task:
+        return Task(id="t", status=status, **fields)
 
-
-def attempt(**fields: Any) -> Attempt:
-    return Attempt(task_id="t", number=1, **fields)
-
-
-def test_attempt_with_an_outcome_has_ended() -> None:
-    timed_out = attempt(outcome=Outcome.TIMEOUT, last_action_at=NOW)
-    assert state(timed_out, Task(id="t", status=TaskStatus.RUNNING), 3) == (AttemptState.ENDED, "timeout")
-    assert state(attempt(ended_at=NOW)) == (AttemptState.ENDED, "ended without an outcome")
-
-
-@pytest.mark.parametrize("status", [TaskStatus.COMPLETED, TaskStatus.FAILED])
-def test_open_attempt_of_an_ended_task_is_left_unfinished(status: TaskStatus) -> None:
-    found = state(attempt(last_action_at=NOW), Task(id="t", status=status))
-    assert found == (AttemptState.LEFT, f"the task is {status}, and this attempt has no outcome")
-
-
-def test_open_attempt_before_a_later_one_is_left_unfinished_even_if_the_task_is_paused() -> None:
-    found, reason = state(attempt(last_action_at=NOW), Task(id="t", status=TaskStatus.PAUSED), latest=2)
-    assert (found, reason.split(",")[0]) == (AttemptState.LEFT, "attempt 2 was started later")
-
-
-def test_paused_attempt_needs_no_activity() -> None:
-    assert state(attempt(), Task(id="t", status=TaskStatus.PAUSED)) == (AttemptState.PAUSED, "the task is paused")
-
-
-def test_attempt_without_recent_activity_is_left_unfinished() -> None:
-    task = Task(id="t", status=TaskStatus.RUNNING, updated_at=minutes_ago(300))
-    assert state(attempt(last_action_at=minutes_ago(30)), task)[0] is AttemptState.RUNNING
-    assert state(attempt(last_action_at=minutes_ago(31)), task) == (
-        AttemptState.LEFT,
-        "no activity for 31 m",
+    running, paused = task(TaskStatus.RUNNING), task(TaskStatus.PAUSED)
+    silent = task(TaskStatus.RUNNING, updated_at=minutes_ago(300))
+    ended, left, on, waiting = AttemptState.ENDED, AttemptState.LEFT, AttemptState.RUNNING, AttemptState.PAUSED
+    rows: tuple[tuple[dict[str, Any], Task | None, int, AttemptState, str], ...] = (
+        ({"outcome": Outcome.TIMEOUT, "last_action_at": NOW}, running, 3, ended, "timeout"),
+        ({"ended_at": NOW}, None, 1, ended, "ended without an outcome"),
+        ({"last_action_at": NOW}, task(TaskStatus.FAILED), 1, left, "the task is failed, and this attempt has no"),
+        ({"last_action_at": NOW}, task(TaskStatus.COMPLETED), 1, left, "the task is completed, and this attempt"),
+        ({"last_action_at": NOW}, paused, 2, left, "attempt 2 was started later"),
+        ({}, paused, 1, waiting, "the task is paused"),
+        ({"last_action_at": minutes_ago(30)}, silent, 1, on, ""),
+        ({"last_action_at": minutes_ago(31)}, silent, 1, left, "no activity for 31 m"),
+        ({"started_at": minutes_ago(60 * 24 * 3)}, None, 1, left, "no activity for 3 d"),
+        ({"last_action_at": minutes_ago(-600)}, None, 1, on, "last activity 0 s ago"),
+        ({}, running, 1, on, ""),  # without any time, the status of the task decides
+        ({}, Task(id="t"), 1, left, ""),
+        ({}, None, 1, left, ""),
     )
-    assert state(attempt(started_at=minutes_ago(60 * 24 * 3)), None) == (
-        AttemptState.LEFT,
-        "no activity for 3 d",
-    )
-
-
-def test_activity_in_the_future_counts_as_recent() -> None:
-    found = state(attempt(last_action_at=minutes_ago(-600)))
-    assert found == (AttemptState.RUNNING, "last activity 0 s ago")
-
-
-def test_status_of_the_task_decides_without_any_time() -> None:
-    assert state(attempt(), Task(id="t", status=TaskStatus.RUNNING))[0] is AttemptState.RUNNING
-    assert state(attempt(), Task(id="t"))[0] is AttemptState.LEFT
-    assert state(attempt())[0] is AttemptState.LEFT
+    for fields, of, latest, state, reason in rows:
+        found = assess_attempt(Attempt(task_id="t", number=1, **fields), of, latest, NOW, WATCH)
+        assert found[0] is state and found[1].startswith(reason), (fields, of, latest)
 
 
 def test_attempts_of_the_example_have_ended() -> None:

@@ -42,10 +42,6 @@ def taught(one: DebugSession, *others: DebugSession) -> tuple[Lesson, ...]:
     return collect_lessons(one, index_sessions(one, *others))
 
 
-def test_lessons_of_the_example() -> None:
-    assert taught(read_example_session()) == read_example_session().lessons
-
-
 def test_a_lesson_without_a_named_pattern_has_the_fix_and_the_results_of_its_own_session() -> None:
     cart = make_session("cart", make_run(category=NULL, fix=Fix(description="Count a missing VAT as 0", verified=True)))
     known = replace(cart, lessons=taught(cart))
@@ -62,6 +58,7 @@ def test_a_lesson_without_a_named_pattern_has_the_fix_and_the_results_of_its_own
 
 def test_new_lesson_gets_the_usual_pattern_and_template() -> None:
     new = make_session("new", make_run(category=NULL, fixed=True), make_run(category="api_misuse"))
+    assert taught(read_example_session()) == read_example_session().lessons
     assert taught(new) == (
         Lesson(pattern=NULL, category=NULL, frequency=1, fix_template="Guard the access", effectiveness=1.0),
     )
@@ -296,12 +293,9 @@ def recent(since: datetime | None = None, calls: dict[str, Escalation] | None = 
     return [one.session.id for one in found]
 
 
-def test_recent_escalations_newest_first() -> None:
-    assert recent() == ["s1", "s2", "s3"]
-    assert recent(DEBUG_NOW - timedelta(days=2)) == ["s1"]
-
-
 def test_call_escalates_a_session_and_unknown_sessions_are_ignored() -> None:
+    assert recent() == ["s1", "s2", "s3"], "newest first"
+    assert recent(DEBUG_NOW - timedelta(days=2)) == ["s1"]
     assert recent(calls=call("failed", DEBUG_NOW - 36 * HOUR) | call("gone")) == ["s1", "failed", "s2", "s3"]
     assert recent(DEBUG_NOW - HOUR, call("s3")) == ["s3"]
 

@@ -166,23 +166,12 @@ def test_task_ids_are_consecutive_and_unique(memory: Episodes, tmp_path: Path) -
             memory.init_task("b", task_id=bad)
 
 
-def test_index_adds_missing_tasks(memory: Episodes, tmp_path: Path) -> None:
-    for agent in ("ada", "bob"):
-        memory.init_task("a", agent=agent)
-    index = tmp_path / ".aiwg/ralph/index"
-    for file in index.glob("*.json"):
-        file.unlink()
-    memory.start_attempt("task-002", agent="eve")
-    assert json.loads((index / "by-status.json").read_bytes())["running"] == ["task-002", "task-001"]
-    by_agent = json.loads((index / "by-agent.json").read_bytes())
-    assert by_agent == {"bob": ["task-002"], "eve": ["task-002"], "ada": ["task-001"]}
-
-
-def test_index_by_agent_is_rebuilt_and_drops_removed_tasks(memory: Episodes, tmp_path: Path) -> None:
+def test_indexes_are_rebuilt_and_drop_removed_tasks(memory: Episodes, tmp_path: Path) -> None:
     for agent in ("ada", "bob", "eve"):
         memory.start_attempt(memory.init_task("a", agent=agent), agent=f"{agent} too")
     index = tmp_path / ".aiwg/ralph/index"
-    (index / "by-agent.json").unlink()
+    for file in index.glob("*.json"):
+        file.unlink()
     shutil.rmtree(tmp_path / TASKS / "task-003")
     memory.pause_task("task-002")
     assert json.loads((index / "by-status.json").read_bytes())["running"] == ["task-001"]
@@ -276,7 +265,7 @@ def test_trajectory_counts_of_an_open_attempt_are_updated_at_its_end(memory: Epi
     assert (recorded["actions"], recorded["errors"], recorded["iterations"], recorded["note"]) == (2, 1, 3, "mine")
 
 
-def test_draft_on_a_task_names_the_decisive_change(memory: Episodes) -> None:
+def test_draft_on_a_task_names_the_decisive_change_or_what_failed(memory: Episodes) -> None:
     task_id = start_first_attempt(memory, approach="big bang")
     memory.log_action(task_id, edit_action("a.ts"))
     memory.complete_attempt(task_id, outcome=Outcome.FAILURE, reason="red")
@@ -284,21 +273,15 @@ def test_draft_on_a_task_names_the_decisive_change(memory: Episodes) -> None:
     memory.log_action(task_id, edit_action("types.ts"))
     *_, whole = memory.complete_attempt(task_id, outcome=Outcome.SUCCESS, task_done=True).reflections
     assert whole.analysis.startswith("Attempt 1 did not reach the goal: red.")
+    failed = start_first_attempt(memory, approach="big bang")
+    *_, given_up = memory.complete_attempt(failed, outcome=Outcome.FAILURE, task_done=False).reflections
+    assert given_up.observation.startswith("The task was given up after attempt 1.")
+    assert (given_up.trigger, given_up.learning) == ("failure", 'Did not reach the goal: "big bang".')
+    silent = start_first_attempt(memory)
+    memory.log_action(silent, edit_action("a.ts"))
+    assert memory.complete_attempt(silent, outcome=Outcome.FAILURE).reflections == (), "it has no words or failures"
+    assert memory.reflect(silent, observation="no one worked at it").learning == ""
     assert whole.learning == '"types first" reached the goal; "big bang" did not. Unlike attempt 1 it changed types.ts.'
-
-
-def test_failed_task_gets_a_draft_on_the_whole_task(memory: Episodes) -> None:
-    task_id = start_first_attempt(memory, approach="big bang")
-    *_, whole = memory.complete_attempt(task_id, outcome=Outcome.FAILURE, task_done=False).reflections
-    assert whole.observation.startswith("The task was given up after attempt 1.")
-    assert (whole.trigger, whole.learning) == ("failure", 'Did not reach the goal: "big bang".')
-
-
-def test_an_attempt_without_words_or_failures_gets_no_draft(memory: Episodes) -> None:
-    task_id = start_first_attempt(memory)
-    memory.log_action(task_id, edit_action("a.ts"))
-    assert memory.complete_attempt(task_id, outcome=Outcome.FAILURE).reflections == ()
-    assert memory.reflect(task_id, observation="nobody worked at it").learning == ""
 
 
 def test_an_open_attempt_is_completed_abandoned_or_resumed(memory: Episodes, tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ PLACES = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(PLACES, JUNK, st.sampled_from(["", "iterations", "quality_history", "quality"]))
 def test_wrong_types_raise_only_ralphdeck_errors(place: tuple[str, str], junk: Any, inner: str) -> None:
     with tempfile.TemporaryDirectory() as folder, NO_RETRIES, NO_FSYNC, IMPATIENT:

@@ -208,4 +208,4 @@ class Protocol(RuleBasedStateMachine):
 
 
 TestProtocol = pytest.mark.slow(Protocol.TestCase)
-TestProtocol.settings = settings(max_examples=20, stateful_step_count=14)
+TestProtocol.settings = settings(max_examples=12, stateful_step_count=14)

@@ -54,6 +54,15 @@ def test_example_of_the_documentation() -> None:
     assert (found.latency.tasks, found.latency.slowest_task, found.latency.met) == (2, "task-001", True)
     assert (found.covers, found.improves) == (False, None)
     assert found.coverage.tracked == ()  # its tasks name no loop
+    improvement = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
+    assert counts(improvement) == [(0, 1), (1, 1), (0, 0)]
+    assert improvement.against_first.difference == 0.5
+    assert improvement.against_first.verdict == "not enough data: about 2 more attempts per group"
+    assert improvement.against_unreflected.verdict == "not enough data: about 3 more attempts per group"
+    nothing = measure_success(Snapshot(), {}, NOW, Settings())
+    assert (nothing.covers, nothing.latency.met, nothing.improves, nothing.audit.met) == (None, None, None, None)
+    latency = measure_latency({"a": 0.001, "b": READ_LATENCY_SECONDS, "c": 0.002})
+    assert (latency.met, latency.slowest_task, latency.median) == (False, "b", 0.002)
 
 
 def test_incomplete_attempts_are_listed_by_id() -> None:
@@ -71,16 +80,6 @@ def test_incomplete_attempts_are_listed_by_id() -> None:
     assert (found.ended, found.complete, found.met) == (5, 1, False)
     assert found.without_actions == ("t.2", "t.3")
     assert (found.without_outcome, found.without_reflection) == (("t.4",), ("t.5",))
-
-
-def test_goals_are_undecided_without_data() -> None:
-    found = measure_success(Snapshot(), {}, NOW, Settings())
-    assert (found.covers, found.latency.met, found.improves, found.audit.met) == (None, None, None, None)
-
-
-def test_one_slow_history_misses_the_latency_goal() -> None:
-    found = measure_latency({"a": 0.001, "b": READ_LATENCY_SECONDS, "c": 0.002})
-    assert (found.met, found.slowest_task, found.median) == (False, "b", 0.002)
 
 
 @pytest.mark.parametrize(("ids", "covers"), [(("a", "b"), True), (("a",), False)])
@@ -127,15 +126,6 @@ def counts(found: RetryImprovement) -> list[tuple[int, int]]:
     return [(group.successes, group.failures) for group in (found.first, found.reflected, found.unreflected)]
 
 
-def test_example_has_two_retries_with_reflections() -> None:
-    snapshot = Index(EXAMPLES, SETTINGS, clock=lambda: NOW, is_kept=False).load()
-    found = measure_improvement(snapshot.attempts.values(), snapshot.reflections.values(), {}, SETTINGS)
-    assert counts(found) == [(0, 1), (1, 1), (0, 0)]
-    assert found.against_first.difference == 0.5
-    assert found.against_first.verdict == "not enough data: about 2 more attempts per group"
-    assert found.against_unreflected.verdict == "not enough data: about 3 more attempts per group"
-
-
 @pytest.mark.parametrize(
     ("written", "reflected"),
     [
@@ -156,11 +146,6 @@ def test_retry_has_reflections_if_one_existed_before_it_started(written: Reflect
     assert counts(found) == [(0, 1), *([(1, 0), (0, 0)] if reflected else [(0, 0), (1, 0)])]
 
 
-def test_attempt_0_is_the_first_attempt() -> None:
-    found = improved(timed_attempt(0, Outcome.FAILURE), timed_attempt(1), timed_attempt(2, task_id="u"))
-    assert counts(found) == [(0, 1), (0, 0), (2, 0)]
-
-
 def test_attempts_without_outcome_are_listed_separately() -> None:
     found = improved(
         timed_attempt(1, Outcome.UNKNOWN),
@@ -170,6 +155,8 @@ def test_attempts_without_outcome_are_listed_separately() -> None:
     )
     assert (found.open, found.unclear) == (("t.1",), ("t.2", "t.3"))
     assert counts(found) == [(0, 0), (0, 0), (0, 1)]
+    first = improved(timed_attempt(0, Outcome.FAILURE), timed_attempt(1), timed_attempt(2, task_id="u"))
+    assert counts(first) == [(0, 1), (0, 0), (2, 0)], "attempt 0 is the first one"
 
 
 def test_report_on_an_attempt_overrides_its_files() -> None:
@@ -192,24 +179,14 @@ def test_small_difference_gives_the_number_of_missing_attempts() -> None:
     # Each group needs about 2 * .25 * (1.645 + .842)² / .1² = 309; 20 are there.
     assert small.needed == pytest.approx(289, abs=3)
     assert small.verdict == f"not enough data: about {small.needed} more attempts per group"
-    worse = compare_attempt_groups(group(5, 45), group(45, 5), SETTINGS)
-    assert worse.is_conclusive and worse.reaches(TARGET_IMPROVEMENT) is False
-
-
-def test_improvement_may_be_certain_while_the_target_is_not() -> None:
     some = compare_attempt_groups(group(160, 40), group(110, 90), SETTINGS)
     assert some.is_conclusive and some.reaches(TARGET_IMPROVEMENT) is None
-
-
-def test_equal_rates_need_very_many_attempts() -> None:
-    assert compare_attempt_groups(group(5, 5), group(5, 5), SETTINGS).verdict == (
-        "not enough data: more than 10,000 more attempts per group"
-    )
-
-
-def test_relative_improvement_is_none_without_any_success() -> None:
-    assert compare_attempt_groups(group(1, 0), group(0, 1), SETTINGS).relative is None
+    equal = compare_attempt_groups(group(5, 5), group(5, 5), SETTINGS)
+    assert equal.verdict == "not enough data: more than 10,000 more attempts per group"
+    assert compare_attempt_groups(group(1, 0), group(0, 1), SETTINGS).relative is None, "there was no success"
     assert GroupComparison(having=AttemptGroup(), lacking=AttemptGroup()).relative is None
+    worse = compare_attempt_groups(group(5, 45), group(45, 5), SETTINGS)
+    assert worse.is_conclusive and worse.reaches(TARGET_IMPROVEMENT) is False
 
 
 def test_percentage_points_are_rounded_away_from_zero() -> None:

@@ -479,12 +479,17 @@ def test_nothing_is_read_or_written_through_a_linked_folder(agent: SimulatedAgen
     assert set(tmp_path.iterdir()) == before
 
 
-def test_long_call_ids_do_not_make_the_record_unreadable(agent: SimulatedAgent) -> None:
-    for number in range(MAX_CALLS):
+def test_long_call_ids_do_not_make_the_record_unreadable(
+    agent: SimulatedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = 25  # of the calls that are remembered, and of the bytes that they may have
+    most = MAX_CALLS // share
+    monkeypatch.setattr(sessions, "MAX_CALLS", most)
+    monkeypatch.setattr(sessions, "_MAX_BYTES", sessions._MAX_BYTES // share)
+    for number in (*range(most), 0):
         agent.tool(EDIT, tool_use_id="\U0010ffff" * 500 + str(number))
-    agent.tool(EDIT, tool_use_id="\U0010ffff" * 500 + "0")
     assert [*tasks(agent)] == ["task-001"]
-    assert len(agent.record.calls) == MAX_CALLS
+    assert len(agent.record.calls) == most
 
 
 def test_an_agent_that_repeats_the_ids_of_its_calls_loses_no_call(agent: SimulatedAgent) -> None:
