@@ -100,7 +100,7 @@ def test_lessons_that_arrive_later_are_candidates_until_the_user_or_something_he
     texts = {"own": HARMLESS, "theirs": "Fix the login test: reset the session store first."}
     write_patterns(author.folder, **texts, late="Fix the login test: freeze the clock first.")
     author.run("trust", "--yes")
-    for number in range(0 if accepts else 12):
+    for number in range(0 if accepts else 5):
         author.run("loop", "record", f"job-{number}", LATE, "--success")
     assert state_of(author, LATE) == "proven"
     author.commit()
@@ -110,7 +110,7 @@ def test_lessons_that_arrive_later_are_candidates_until_the_user_or_something_he
     if accepts:
         assert colleague.run("trust", "--yes").code == 0
     else:
-        for number in range(12):
+        for number in range(5):
             colleague.run("loop", "record", f"own-job-{number}", LATE, "--success")
     assert state_of(colleague, LATE) == "proven"
 
@@ -174,35 +174,29 @@ def _moved_to_the_front(person: Person, verb: str) -> None:
     person.paths.ledger.write_text("".join(lines))
 
 
-@pytest.mark.parametrize("damage", [_without, _copied_in_front, _moved_to_the_front])
-def test_a_release_that_was_undone_stays_undone_without_its_line(
-    careful: Person, damage: Callable[[Person, str], None]
-) -> None:
+def test_a_release_that_was_undone_stays_undone_without_its_line(careful: Person) -> None:
     careful.run("pattern", "release", ATTACKED, "--reason", "fine")
     assert "evil.example" in careful.ask()
     assert careful.run("undo").code == 0
     assert "evil.example" not in careful.ask()
-    damage(careful, "undo")
-    assert "evil.example" not in careful.ask()
+    whole = careful.paths.ledger.read_bytes()
+    for damage in (_without, _copied_in_front, _moved_to_the_front):
+        damage(careful, "undo")
+        assert "evil.example" not in careful.ask(), damage
+        careful.paths.ledger.write_bytes(whole)
 
 
 @pytest.mark.parametrize("damage", [_without, _copied_in_front])
 def test_a_text_that_was_quarantined_here_stays_there_without_its_line(
-    careful: Person, damage: Callable[[Person, str], None]
+    careful: Person, damage: Callable[[Person, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     careful.run("pattern", "quarantine", "pat-success-harmless-001", "--reason", "looks wrong")
     assert HARMLESS[:-1] not in careful.ask()
     damage(careful, "quarantine")
     assert HARMLESS[:-1] not in careful.ask()
+    with monkeypatch.context() as patch:
+        be_script(patch)
+        assert careful.run("pattern", "release", "pat-success-harmless-001").code == 1, "not by a script"
+    assert HARMLESS[:-1] not in careful.ask()
     assert careful.run("pattern", "release", "pat-success-harmless-001").code == 0
     assert HARMLESS[:-1] in careful.ask()
-
-
-def test_a_script_releases_no_text_whose_quarantine_has_lost_its_line(
-    careful: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    careful.run("pattern", "quarantine", "pat-success-harmless-001", "--reason", "looks wrong")
-    _without(careful, "quarantine")
-    be_script(monkeypatch)
-    assert careful.run("pattern", "release", "pat-success-harmless-001").code == 1
-    assert HARMLESS[:-1] not in careful.ask()
