@@ -27,11 +27,6 @@ def issues(case: Case) -> Path:
     return case.project / ".beads/issues.jsonl"
 
 
-def test_issues_are_not_loops(case: Case) -> None:
-    assert case.loops() == {}
-    assert case.adapter.fingerprint(case.folders) == (str(issues(case)),)
-
-
 def test_issues_are_facts_of_the_session_that_closed_them(case: Case) -> None:
     assert list(closed_issues(case.files, (SESSION,))) == FACTS
     assert not list(closed_issues(case.files, ()))

@@ -85,23 +85,30 @@ def test_all_cases_are_of_an_adapter() -> None:
 
 
 RECORDED = Path(__file__).with_name("recorded_cases.jsonl")
-"""A line for each loop, its details, each lesson and finding: {case, kind of the record, its fields}."""
+"""A line for each loop, its details, how it gets a context, each lesson and finding: {case, kind, its fields}."""
 PIDS = (101, 4242, 4243, 4343, 4821)
 """Processes in the files of the cases."""
 PROGRAMS = ("ralph.sh", "ralph-loop.sh", "ralph_loop.sh")
 MAX_LESSONS = 20
+CONTEXT = (
+    "### Error Patterns\n\n1. **Flaky seed** (80% success, 4 uses)\n   - Fix: pin the seed\n\n"
+    "### Anti-Patterns to Avoid\n\n1. **Mocking the clock globally** (70% failure rate)\n   - Tests leak\n"
+)
 
 
 def record(name: str, folder: Path) -> list[str]:
     """Return lines with all that an adapter finds in a case."""
     case = open_case(anew(owner_of(name)), name, folder)
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, Any]] = [("fingerprint", list(case.adapter.fingerprint(case.folders)))]
     loops = {id: plain(loop) for id, loop in case.loops().items()}
     for id, loop in case.loops().items():
         details = plain(case.anew().details(loop))  # as a program that has not looked at the lists
         if details.get("iterations") == loops[id].get("iterations"):
             details.pop("iterations", None)
         found += [("loop", loops[id]), ("details", details)]
+        delivery = case.adapter.deliver(loop, CONTEXT, case.files)
+        found += [("delivery", plain(delivery))] if delivery is not None else []
+        assert case.adapter.deliver(loop, " ", case.files) is None
     found += [("lesson", plain(lesson)) for lesson in case.lessons()[:MAX_LESSONS]]
     found += [("finding", plain(finding)) for finding in case.files.findings]
     alive = case.anew()

@@ -221,15 +221,6 @@ def test_a_process_that_left_its_registry_entry_was_killed(case: Case) -> None:
     assert case.anew().loop().status is LoopStatus.CRASHED
 
 
-def test_the_fingerprint_names_the_folders_of_the_project(tmp_path: Path) -> None:
-    case = opened("goal-met", tmp_path)
-    folder = case.home / ".claude" / "projects" / slug(case.project)
-    assert case.adapter.fingerprint(case.folders) == (str(folder),)
-    (tmp_path / "none").mkdir()
-    empty = Case(ClaudeAdapter(), tmp_path / "none")
-    assert empty.adapter.fingerprint(empty.folders) == ()
-
-
 # States
 
 

@@ -109,20 +109,6 @@ def test_linked_memories_of_working_trees_are_the_same_lessons(tmp_path: Path) -
     assert len(before) == 4
 
 
-def test_the_way_in_is_a_command_of_the_runner(tmp_path: Path) -> None:
-    case = open_("one", tmp_path)
-    found = case.adapter.deliver(case.loop(), "Use the fake clock.\n", case.files)
-    assert found is not None
-    assert found.command == ("ralph", "tools", "memory", "add", "Use the fake clock.", "--type", "pattern")
-    assert case.adapter.deliver(case.loop(), " ", case.files) is None
-
-
-def test_the_fingerprint_names_the_files_of_the_runner(tmp_path: Path) -> None:
-    case = open_("three-worktrees", tmp_path)
-    assert case.adapter.fingerprint(case.folders) == (f"{FOLDER}/loops.json", f"{FOLDER}/agent")
-    assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
-
-
 def test_new_events_are_read_and_a_torn_one_waits_for_its_end(tmp_path: Path) -> None:
     case = open_("one", tmp_path)
     case.loops()

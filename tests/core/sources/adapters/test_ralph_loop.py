@@ -136,12 +136,6 @@ def test_without_the_home_folder_the_file_alone_is_known(tmp_path: Path) -> None
     assert (loop.status, loop.iteration, loop.session_ids) == (LoopStatus.RUNNING, 9, (SESSION,))
 
 
-def test_contexts_come_by_the_hook_of_the_session(tmp_path: Path) -> None:
-    case = open_("active", tmp_path)
-    assert case.adapter.deliver(case.loop(), "Use the clock.", case.files) is None
-    assert case.details().notes == (("Prompt", case.loop().task),)
-
-
 FIELDS = ["active", "iteration", "session_id", "max_iterations", "completion_promise", "started_at", "stuck_count"]
 
 

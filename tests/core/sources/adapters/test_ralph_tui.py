@@ -151,21 +151,6 @@ def test_a_session_whose_file_is_deleted_with_all_tasks_done_is_completed(tmp_pa
     assert loop.success is True
 
 
-def test_the_way_in_is_a_change_of_the_progress_log(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    context = "### Error Patterns\n\n1. **Flaky seed** (80% success, 4 uses)\n   - Fix: pin the seed\n"
-    found = case.adapter.deliver(case.loop(), context, case.files)
-    assert found is not None
-    assert "+- **Flaky seed** (80% success, 4 uses)" in found.diff
-    assert f"a/{FOLDER}/progress.md" in found.diff
-
-
-def test_the_fingerprint_names_the_files_of_the_runner(tmp_path: Path) -> None:
-    case = open_("running", tmp_path)
-    assert f"{FOLDER}/session.json" in case.adapter.fingerprint(case.folders)
-    assert case.adapter.fingerprint(case.folders.__class__(project=tmp_path)) == ()
-
-
 def test_a_session_in_a_folder_of_the_project_is_recognized_by_the_registry(tmp_path: Path) -> None:
     case = open_("registry", tmp_path)
     shutil.rmtree(case.project / FOLDER)

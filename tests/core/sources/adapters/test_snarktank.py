@@ -123,11 +123,6 @@ def test_the_blocks_of_a_context_are_delivered_with_their_fences(tmp_path: Path)
     assert case.adapter.deliver(case.loop(), swapped, case.files) is not None
 
 
-def test_a_context_without_patterns_is_not_delivered(tmp_path: Path) -> None:
-    case = open_("open", tmp_path)
-    assert case.adapter.deliver(case.loop(), "## Cross-Loop Learning Context\n", case.files) is None
-
-
 def apply(case: Case, context: str) -> None:
     """Apply the change that delivers a context; the adapter itself writes nothing."""
     before = {path: path.read_bytes() for path in case.project.rglob("*") if path.is_file()}
@@ -135,12 +130,6 @@ def apply(case: Case, context: str) -> None:
     assert delivery is not None
     assert {path: path.read_bytes() for path in case.project.rglob("*") if path.is_file()} == before
     subprocess.run(["git", "apply", "-"], input=delivery.diff, text=True, cwd=case.project, check=True)
-
-
-def test_nothing_is_delivered_to_an_archived_run(tmp_path: Path) -> None:
-    case = open_("archive", tmp_path)
-    loop = case.loops()["snarktank:scripts/ralph/archive/2026-11-18-search"]
-    assert case.adapter.deliver(loop, CONTEXT, case.files) is None
 
 
 @given(log=st.text(alphabet=st.sampled_from("#- \n*:UuS0129T[]Learnings"), max_size=200))
