@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.pattern_titles import pattern_title
+from core.learning.following import FollowCounts
 from core.learning.maturity import STATES
 from core.records.patterns import Pattern, PatternType
 from core.show.filter_parser import FieldKind, Fields, Query, Term, parse_age, parse_number
@@ -24,21 +25,26 @@ _FLAGS: Final = {
 }
 _RECORD_FLAGS: Final = {"mirror": "copy_folder", "suspect": "suspicions"}
 """Attributes of a scoreboard (`_FLAGS`) and of a pattern (`_RECORD_FLAGS`), by value of `is:`."""
+_STALE: Final = "stale"
 PATTERN_FIELDS: Final[Fields] = {
     "type": tuple(kind.value for kind in PatternType),
     "state": (*(state.value for state in STATES), "quarantine", "held"),
     "uses": FieldKind.NUMBER,
     "rate": FieldKind.SHARE,
     "low": FieldKind.SHARE,
+    "followed": FieldKind.SHARE,
     "score": FieldKind.NUMBER,
     "last": FieldKind.AGE,
     "age": FieldKind.AGE,
-    "is": (*_FLAGS, *_RECORD_FLAGS),
+    "is": (*_FLAGS, *_RECORD_FLAGS, _STALE),
     **dict.fromkeys(("tag", "loop", "id", "by"), FieldKind.TEXT),
 }
-"""Fields of a pattern query. `low:` is the lower end of the interval of the rate, `last:` the time since the last use,
-`age:` the time since the discovery, `by:` the author of the pin (`me` for the current user). `is:` accepts the keys of
-`_FLAGS` and `_RECORD_FLAGS`; `id:` accepts several IDs, separated by commas.
+"""Fields of a pattern query.
+
+`low:` is the lower end of the interval of the rate, `followed:` the share of clear verdicts that it was followed,
+`last:` the time since the last use, `age:` the time since the discovery, `by:` the author of the pin (`me` for the
+current user). `is:` accepts the keys of `_FLAGS` and `_RECORD_FLAGS`, and `stale` for a removed anchor; `id:` accepts
+several IDs, separated by commas.
 """
 _FAST_FIELDS: Final = frozenset({"state", "uses", "rate", "low", "score", "last", "is"})  # compared as numpy arrays
 _NUMBERS: Final = {"state": "state_codes", **{name: name for name in ("rate", "uses", "score", "last_used")}}
@@ -55,14 +61,21 @@ class PatternCatalog:
     """All patterns, prepared for filtering and sorting; immutable.
 
     Fast enough to filter 100,000 patterns after each keystroke: numbers are numpy arrays, text is one lower-case string
-    per pattern, and sort orders are cached. `pins` are pinned states by pattern ID; `me` is the current user.
+    per pattern, and sort orders are cached. `pins` are pinned states by pattern ID; `me` is the current user; `stale`
+    are patterns with removed anchors.
     """
 
     def __init__(
-        self, patterns: Mapping[str, Pattern], board: Scoreboard, pins: Mapping[str, Pin] | None = None, me: str = ""
+        self,
+        patterns: Mapping[str, Pattern],
+        board: Scoreboard,
+        pins: Mapping[str, Pin] | None = None,
+        me: str = "",
+        stale: Collection[str] = (),
     ) -> None:
         self._board = board
-        self._pins, self._me = pins or {}, me.lower()
+        self._pins, self._me, self._stale = pins or {}, me.lower(), stale
+        self._followed: dict[str, float] = {}
         self._records = [patterns[key] for key in board.ids]
         self._made: list[str] | None = None  # the texts
         self._ids = np.array(board.ids, dtype=object)
@@ -76,12 +89,13 @@ class PatternCatalog:
         board: Scoreboard,
         changed: Iterable[str],
         pins: Mapping[str, Pin] | None = None,
+        stale: Collection[str] = (),
     ) -> PatternCatalog:
         """Return the catalog of a newer snapshot; index only `changed` patterns again."""
         if board.ids != self._board.ids:
-            return PatternCatalog(patterns, board, pins, self._me)
+            return PatternCatalog(patterns, board, pins, self._me, stale)
         newer = copy(self)
-        newer._board, newer._pins, newer._orders = board, pins or {}, {}
+        newer._board, newer._pins, newer._orders, newer._stale, newer._followed = board, pins or {}, {}, stale, {}
         newer._records, newer._made = self._records.copy(), self._made and self._made.copy()
         for key in patterns.keys() & changed:
             row, pattern = board.row(key), patterns[key]
@@ -126,6 +140,9 @@ class PatternCatalog:
                     number /= 100  # `rate:>75` can only mean percent
                 column = board.interval[0] if term.field == "low" else getattr(board, term.field)
                 return np.asarray(compare(column[rows], number), dtype=np.bool_)
+            case "followed" if (share := parse_number(value)) is not None:
+                compare, number = share[0], share[1] / 100 if share[1] > 1 else share[1]
+                return _mask(compare(self._share_followed(row), number) for row in rows.tolist())
             case "last" | "age" if (parsed_age := parse_age(value)) is not None:
                 compare, age = parsed_age
                 if term.field == "last":
@@ -150,6 +167,8 @@ class PatternCatalog:
                     mask |= getattr(board, flag)[rows]
                 for flag in (attribute for word, attribute in _RECORD_FLAGS.items() if word.startswith(value)):
                     mask |= _mask(bool(getattr(p, flag)) for p in self._take(self._records, rows))
+                if _STALE.startswith(value):
+                    mask |= _mask(p.id in self._stale for p in self._take(self._records, rows))
                 return mask
             case "type":
                 types = tuple(kind for kind in PatternType if kind.value.startswith(value))
@@ -165,6 +184,14 @@ class PatternCatalog:
                 return _mask(any(part in p.id.lower() for part in ids) for p in self._take(self._records, rows))
             case _:
                 return _mask(value in text for text in self._take(self._texts, rows))
+
+    def _share_followed(self, row: int) -> float:
+        """Return the share of clear verdicts that a pattern was followed; NaN without any."""
+        id = self._board.ids[row]
+        if id not in self._followed:
+            counts = FollowCounts.of(self._board.verdicts(id)) if self._board.given[row] else FollowCounts()
+            self._followed[id] = counts.followed / counts.judged if counts.judged else float("nan")
+        return self._followed[id]
 
     def _take(self, values: list[_Value], rows: Rows) -> list[_Value]:
         return values if len(rows) == len(values) else [values[row] for row in rows.tolist()]

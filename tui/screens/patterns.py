@@ -75,11 +75,11 @@ class PatternsScreen(ListScreen):
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
         patterns, pins = view.snapshot.patterns, view.snapshot.curation.pins
-        if self._catalog is None or delta is None:
-            self._catalog = PatternCatalog(patterns, view.board, pins, self.services.project.by)
-        else:
-            self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins)
         self._stale = find_doubtful(view.stale, view.snapshot.curation)
+        if self._catalog is None or delta is None:
+            self._catalog = PatternCatalog(patterns, view.board, pins, self.services.project.by, self._stale)
+        else:
+            self._catalog = self._catalog.updated(patterns, view.board, delta.patterns, pins, self._stale)
         super().refresh_view(view, delta)
         if not self.services.is_deciding:
             self._deciding = frozenset()

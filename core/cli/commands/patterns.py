@@ -96,7 +96,7 @@ def list_patterns(
     _ = board.interval  # of all patterns at once, which is faster than one by one
     rows = {pattern.id: (pattern, assessment) for pattern, assessment in wanted.rows(snapshot, board)}
     me = decider() if any(term.field == "by" for term in query.terms) else ""
-    catalog = PatternCatalog(snapshot.patterns, board, snapshot.curation.pins, me)
+    catalog = PatternCatalog(snapshot.patterns, board, snapshot.curation.pins, me, stale)
     column = sort.replace("-", "_")
     ordered = catalog.select(query, column, dict(SORTS)[column])
     chosen = [rows[pattern_id] for pattern_id in ordered if pattern_id in rows]

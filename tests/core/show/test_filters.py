@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.learning.scoreboard import Scoreboard
 from core.records.decisions import CurationState, Decision, Verb
+from core.records.events import VERDICT, Event
 from core.records.loops import Outcome
 from core.records.patterns import Maturity, Pattern, PatternType
 from core.records.reflections import Reflection
@@ -20,7 +21,17 @@ from core.show.decisions import DECISION_FIELDS, select_decisions
 from core.show.filter_parser import MAX_QUERY, FieldKind, Fields, Query, Term, completions, parse_query
 from core.show.pattern_filter import PATTERN_FIELDS, PatternCatalog
 from core.show.reflections import REFLECTION_FIELDS, select_reflections
-from tests.factories import NOW, SETTINGS, days_ago, make_pattern, make_pin, make_recorded_counts, make_source
+from tests.factories import (
+    NOW,
+    SETTINGS,
+    days_ago,
+    make_board,
+    make_event,
+    make_pattern,
+    make_pin,
+    make_recorded_counts,
+    make_source,
+)
 
 FIELDS: Fields = {
     "status": ("running", "paused"),
@@ -318,3 +329,18 @@ def test_filter_by_age_interval_and_pin() -> None:
         query = parse_query(text, PATTERN_FIELDS)
         assert query.problems == (), text
         assert set(PINNED.select(query)) == found, text
+
+
+def test_lessons_are_found_by_how_often_they_were_followed_and_by_removed_anchors() -> None:
+    def given(number: int, pattern_id: str, is_followed: bool | None) -> tuple[Event, ...]:
+        known = {"pattern_id": pattern_id, "loop_id": f"w{number}"}
+        shown = make_event(number, "injected", days_ago(2), **known)
+        return shown, make_event(number + 50, VERDICT, days_ago(1), is_followed=is_followed, **known)
+
+    events = (*given(1, "a", True), *given(2, "a", False), *given(3, "b", False), *given(4, "c", None))
+    patterns = {id: make(id) for id in "abcd"}
+    board = make_board(*patterns.values(), events=events)
+    catalog = PatternCatalog(patterns, board, stale={"d"})
+    for text, found in (("followed:50%", "a"), ("followed:<60%", "ab"), ("-followed:<60%", "cd"), ("is:stale", "d")):
+        assert {*catalog.select(parse_query(text, PATTERN_FIELDS))} == {*found}, text
+    assert catalog.updated(patterns, board, ()).select(parse_query("is:stale", PATTERN_FIELDS)) == []
