@@ -18,9 +18,11 @@ from core.learning.scoreboard import Scoreboard
 from core.project.project import Project
 from core.questions.kinds import answer, answers
 from core.records.decisions import Decision, ProposedDecision, Verb
+from core.records.episodes import Attempt, Task
+from core.records.loops import Loop
 from core.records.snapshot import Snapshot
 from core.retrieval.similarity import Repetition
-from core.show.card_evidence import MAX_USES, conflicts, exact_text, uses, words_changed
+from core.show.card_evidence import MAX_USES, conflicts, exact_text, uses, words_changed, work_title, works_of
 from core.show.cards import NO, YES, card_title, is_about, present_effect, question_record, review_card, terminal_card
 from core.show.contexts import Preview
 from core.show.pages.markdown import blocks_markdown, to_markdown
@@ -97,6 +99,18 @@ def test_a_lesson_without_results_has_no_rate_and_the_newest_uses_are_listed() -
         assert ("more use" in blocks_markdown(uses(state, pattern))) is (count > MAX_USES)
         rate = blocks_markdown([rate_line(pattern, state.assessment(pattern.id))])
         assert "success rate" in rate and "No result" not in rate
+
+
+def test_the_work_of_a_task_is_its_attempts_newest_first() -> None:
+    attempts = {f"t.{n}": Attempt(task_id="t", number=n) for n in (1, 3)}
+    tasks = {"t": Task(id="t", description="Add a tax", total_attempts=3, current_attempt=2)}
+    state = ProjectState.open(
+        Snapshot(tasks=tasks, attempts=attempts, loops={"l": Loop(id="l", task="Fix it")}), Settings(), NOW
+    )
+    assert [works_of(state, id) for id in ("t", "t.1", "l", "x")] == [["t.3", "t.1"], ["t.1"], ["l"], []]
+    assert [work_title(state, id) for id in ("t", "t.1", "l", "x")] == ["Add a tax", "Add a tax", "Fix it", ""]
+    replaced = replace(state, snapshot=state.snapshot.with_changes(tasks={"t": Task(id="t", current_attempt=1)}))
+    assert works_of(replaced, "t") == ["t.1"]
 
 
 def test_a_decision_about_a_question_or_its_subjects_resolves_it() -> None:

@@ -52,12 +52,21 @@ from core.show.loops import (
 )
 from core.show.needs import Need, NeedKind, find_need
 from core.show.pages.document import Fields, Moment, Sign, Sparkline, Text, list_words, plain_text
-from core.show.pages.loops import Result, elapsed, find_result, overview, usage_text, use_result
+from core.show.pages.loops import Result, elapsed, find_result, overview, patterns, usage_text, use_result
 from core.show.pages.markdown import blocks_markdown, to_markdown
 from core.show.pages.patterns import body, decisions
 from core.show.patterns import COLUMNS, pattern_cells
 from core.tasks.attempts import AttemptCondition, AttemptState
-from tests.factories import NOW, SETTINGS, days_ago, example_patterns, make_assessment, make_event, make_pattern
+from tests.factories import (
+    NOW,
+    SETTINGS,
+    days_ago,
+    example_patterns,
+    make_assessment,
+    make_event,
+    make_pattern,
+    make_use,
+)
 from tui.kit.looks import DRAWN
 from tui.screens.document import document_lines
 
@@ -202,6 +211,12 @@ def test_a_debug_session_shows_its_file_its_failures_and_the_share_of_passed_tes
     assert "src/cart.ts  total is null" in plain(cells["task"])
     assert (plain(cells["iteration"]), plain(cells["needs"])) == ("1 run", "")
     assert cells["quality"] == (Sparkline((0.75,), 8),)
+
+
+def test_the_lessons_of_a_loop_are_listed_with_their_iteration() -> None:
+    loop = Loop(id="a", injected=(make_use("p", True, iteration=2), make_use("q", None, iteration=None)))
+    text = blocks_markdown(patterns(state_of(loop, patterns={"p": make_pattern("p")}), loop))
+    assert text.count("iteration") == 1 and "iteration 2" in text and "not in the registry" in text
 
 
 def rows(loop: Loop) -> dict[str, Any]:

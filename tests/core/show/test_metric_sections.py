@@ -236,14 +236,15 @@ def test_causes_are_counted_once_per_session_since_a_day() -> None:
 
     snapshot = world(
         Event(id="1", at=MONDAY, kind="outcome", loop_id="x", signals=Signals(failure_mode="repeated_same_error")),
+        Event(id="3", at=NOW, kind="outcome", loop_id="a", signals=Signals(failure_mode="repeated_same_error")),
         Event(id="2", at=MONDAY, kind="outcome", loop_id="y", signals=Signals(failure_mode="unknown")),
     )
     sessions = {one.id: one for one in (session("s1", MONDAY), session("s2", NOW), session("old", MONDAY - WEEK))}
     found = top_causes(replace(snapshot, debug_sessions=sessions), MONDAY, NOW)
     assert [(cause.kind, cause.name, cause.count, cause.loop_id) for cause in found] == [
         ("error", "TypeError", 2, "a-loop"),
+        ("failure mode", "repeated_same_error", 2, "a"),
         ("root cause", "null_undefined_access", 2, "a-loop"),
-        ("failure mode", "repeated_same_error", 1, "x"),
     ]
 
 
@@ -273,6 +274,7 @@ def test_example_metrics_have_the_expected_figures(found: Dashboard) -> None:
     by_id = {figure.id: figure for figure in build_figures(found)}
     assert by_id["patterns"].rows[-1].count == 6
     assert by_id["evidence"].rows[-1].label == "2 Feb"
+    assert [row.week for row in by_id["evidence"].rows] == [3, 2, 1, 0]
     assert by_id["lessons"].note.endswith("compare: ralphdeck experiment"), "none is running"
     assert by_id["mirror"].takeaway == "You have not promoted or deprecated a lesson yet."
     assert found.iterations.difference is None

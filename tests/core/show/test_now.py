@@ -15,6 +15,7 @@ from core.records.events import Event
 from core.records.loops import Loop, LoopStatus, Outcome, Usage
 from core.records.snapshot import Snapshot
 from core.show.now import FIRST_SPAN, Now, NowSection, Setup, Target, describe_since, make_page, page_document
+from core.show.pages.document import Section, Table
 from core.show.pages.markdown import to_markdown
 from tests.factories import NOW, SETTINGS, make_event
 
@@ -135,7 +136,10 @@ def test_what_needs_a_person_comes_first_and_texts_of_records_are_visible_and_ma
     assert page.sections[0].id == "needs"
     (line,) = page.sections[0].lines
     assert line.title == "Migrate" and "Which side?" in line.text and line.target == Target("loops", "x:1")
-    text = to_markdown(page_document(page, "shop"))
+    document = page_document(page, "shop")
+    tables = [block for one in document.blocks if isinstance(one, Section) for block in one.blocks]
+    assert all(len(row) == len(one.titles) for one in tables if isinstance(one, Table) for row in one.rows)
+    text = to_markdown(document)
     assert "shop" in text and "Task a" in text and "worked" in text
     task = "\x1b[31mred ghp_" + "a1B2c3D4" * 5
     hostile = page_of(Loop(id="a", task=task, status=LoopStatus.RUNNING, started_at=NOW))

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from core.base.paths import ProjectPaths
 from core.index.project_state import ProjectState
-from core.records.debug_sessions import DebugSession, Execution, Failure, Results
-from core.records.episodes import Action
+from core.records.debug_sessions import ESCALATED, DebugSession, Execution, Failure, Results
+from core.records.episodes import Action, Attempt
 from core.records.reflections import Reflection
 from core.records.snapshot import Snapshot
 from core.show.pages.document import plain_text
@@ -25,7 +25,10 @@ from core.show.pages.tasks import (
     MAX_ACTIONS,
     action_text,
     attempt_document,
+    attempt_facts,
+    last_actions,
     results_text,
+    retry_text,
     runs,
     session_document,
     task_document,
@@ -186,6 +189,8 @@ def test_whole_history_lists_the_newest_actions(tmp_path: Path) -> None:
     note = "2 earlier actions left out; the export of this attempt has them."
     assert f"### Actions\n\n{note}\n\n- 3\\. read" in text
     assert text.count("read") == MAX_ACTIONS
+    whole = actions_of(tmp_path / "whole", *[{"type": "read"}] * MAX_ACTIONS)
+    assert "left out" not in history_markdown(read_whole_history(whole, "t"))
 
 
 def test_attempt_document_has_full_output_under_headings_that_name_the_subject(tmp_path: Path) -> None:
@@ -222,6 +227,22 @@ def test_a_row_of_a_failed_test_run_has_the_line_of_its_error() -> None:
     assert row.endswith("   assert 2 == 3") and "Exit code" not in row
 
 
+def test_the_facts_of_an_attempt_leave_out_what_is_not_known(tmp_path: Path) -> None:
+    def facts(**fields: Any) -> str:
+        return blocks_markdown(attempt_facts(Attempt(task_id="t", number=1, **fields)))
+
+    assert "2 errors" in facts(errors=2, actions=3) and "3 actions" in facts(errors=2, actions=3)
+    assert "error" not in facts(errors=0, actions=3) and "0 actions" in facts(actions=0)
+    detail = read_attempt(actions_of(tmp_path, {"type": "read"}, {"type": "bash", "success": False}), "t", 1)
+    assert blocks_markdown(last_actions(detail, "p")).startswith("2 actions, 1 error")
+    tried = [Attempt(task_id="t", number=n, final_quality=n / 10) for n in range(1, 9)]
+    assert plain_text(retry_text(tried)) == "each retry improved: 30 % → 40 % → 50 % → 60 % → 70 % → 80 %"
+    assert plain_text(retry_text([*tried[:2], tried[0]])) == "1 of 2 retries improved: 10 % → 20 % → 10 %"
+    assert retry_text(tried[:1]) == ()
+    empty = read_attempt(actions_of(tmp_path / "empty"), "t", 1)
+    assert "No action recorded" in blocks_markdown(last_actions(empty, "p"))
+
+
 def test_a_page_of_a_task_names_what_it_leaves_out() -> None:
     history = read_history(ProjectPaths(TREES / "spec-examples"), "task-001")
     ended = AttemptCondition(AttemptState.ENDED, "")
@@ -229,6 +250,8 @@ def test_a_page_of_a_task_names_what_it_leaves_out() -> None:
     shorter = to_markdown(task_document(history, lambda _: ended, 2))
     assert "1 earlier attempt, 1 earlier reflection not shown" in shorter
     assert "not shown" not in to_markdown(task_document(history, lambda _: ended, 3))
+    task = replace(history.task, completed_at=None, updated_at=NOW)
+    assert "Updated: 2026-02-03" in to_markdown(task_document(replace(history, task=task), lambda _: ended))
 
 
 def test_a_debug_session_without_runs_or_lessons_is_described_and_results_are_counted_in_words() -> None:
@@ -237,6 +260,9 @@ def test_a_debug_session_without_runs_or_lessons_is_described_and_results_are_co
     text = to_markdown(session_document(state, session))
     assert "Nothing has been run in this session yet." in text and "No lesson recorded in this session." in text
     assert "Nothing has been run" not in blocks_markdown(runs(state, session, is_short=True))
+    assert "Needs a human" not in text
+    stuck = replace(session, status=ESCALATED)
+    assert "Needs a human" in to_markdown(session_document(state, stuck))
     ran = replace(
         session, executions=(Execution(failures=(Failure(message="total is null"),)),), recommendations=("Close it",)
     )

@@ -150,6 +150,12 @@ def test_a_filter_selects_work_below_loops_and_of_no_loop() -> None:
         assert found(text) == expected, text
 
 
+def test_a_task_is_selected_by_its_agent_and_those_of_its_attempts() -> None:
+    attempt = Attempt(task_id="t", number=1, agent="coder")
+    catalog = WorkCatalog(Snapshot(tasks={"t": Task(id="t", agent="Planner")}, attempts={attempt.id: attempt}))
+    assert [one.own for text in ("agent:plan", "agent:coder", "agent:x") for one in select(text, catalog)] == [True] * 2
+
+
 def test_a_loop_is_selected_by_a_matching_attempt_and_a_text_of_its_task() -> None:
     (one,) = select("outcome:timeout")
     assert one == FoundWork("ralph-old-3", False, (attempt_key("task-001.1"),))
