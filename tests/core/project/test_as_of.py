@@ -26,23 +26,13 @@ from core.records.events import Event
 from core.records.loops import Loop, LoopStatus
 from core.records.patterns import Maturity, RecordedCounts
 from core.records.snapshot import Snapshot
+from tests.core.project.views import STEP, Clock
 from tests.factories import NOW, days_ago, make_event, make_pattern, make_recorded_counts, make_source, make_use
 
 START = datetime(2026, 2, 1, 12, 0, tzinfo=UTC)
 IDS = tuple(f"pat-error-slow-query-{number:03d}" for number in range(3))
 
 Standing = dict[str, tuple[Maturity, int, int, bool]]
-
-
-class Clock:
-    """Clock set by the test; each reading is later, so that all records have an order."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=10)
-        return self.now
 
 
 def open_project(folder: Path, clock: Clock) -> Project:
@@ -98,7 +88,7 @@ def standing(board: Scoreboard) -> Standing:
 @given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.sampled_from(IDS)), min_size=3, max_size=8))
 def test_a_past_state_equals_the_state_of_that_day(steps: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as folder:
-        clock = Clock()
+        clock = Clock(START, STEP)
         opened = open_project(Path(folder), clock)
         days: list[tuple[datetime, Standing, Scoreboard]] = []
         for step, id in steps:
@@ -117,7 +107,7 @@ def test_a_past_state_equals_the_state_of_that_day(steps: list[tuple[str, str]])
 
 
 def test_a_past_text_is_the_one_that_the_next_decision_saw(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START, STEP)
     opened = open_project(tmp_path, clock)
     start = clock()
     opened.decide(Promote(IDS[0]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.base.paths import TRUSTED_PATHS
 from core.trust.projects import save_answer
 from tests.core.project.edits import NOW, STEPS, ChangeRegistry, MoveLoop, Notice, Step, StepClock, Tear, Workspace
-from tests.core.project.views import ReaderView, View
+from tests.core.project.views import ReaderView
 from tests.differ.comparison import plain_differences
 
 PHASES = (Phase.explicit, Phase.generate)
@@ -31,7 +31,7 @@ CLOCK_SET_BACK = [Step((StepClock(minutes),), Notice.REOPEN) for minutes in (64_
 """Loops that were stale for a while."""
 
 
-def follow(view: View, workspace: Workspace, steps: Sequence[Step]) -> None:
+def follow(view: ReaderView, workspace: Workspace, steps: Sequence[Step]) -> None:
     """Make the edits, and let a view learn of them as each step says; at the end no file is incomplete."""
     for step in steps:
         changed = step.make(workspace)

@@ -37,26 +37,16 @@ from core.project.project import Project
 from core.records.decisions import Verb
 from core.records.patterns import Maturity, PatternType
 from tests.conftest import WriteSample
+from tests.core.project.views import STEP, Clock
 
 START = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 CONTRADICTED = "pat-error-deadlock-retry-005"
 PLAIN = "pat-error-type-mismatch-003"
 
 
-class Clock:
-    """Clock that the test advances; each reading is slightly later, to order decisions."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=10)
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START, STEP)
 
 
 @pytest.fixture

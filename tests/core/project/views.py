@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -38,30 +38,22 @@ _UNCOMPARED: Final = {"priority": None, "impact": None}
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A clock that a test sets; each reading is later by a step, so that all records have an order."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, step: timedelta = timedelta()) -> None:
         self.now = now
+        self._step = step
 
     def __call__(self) -> datetime:
+        self.now += self._step
         return self.now
 
 
-class View(Protocol):
-    """A way to read a project, to be compared with a reader of all its files."""
-
-    def open(self) -> None:
-        """Read the project as a new process does; what was kept on disk may be used."""
-
-    def apply(self, changed: Collection[Path] | None) -> None:
-        """Take changed files; None finds them by a sweep."""
-
-    def plain(self) -> dict[str, Any]:
-        """All records, states, scores, questions, findings and contexts at the present time, see `plain_state`."""
+STEP: Final = timedelta(milliseconds=10)
 
 
 class ReaderView:
-    """The project reader that commands and the dashboard use, with or without a cache between two processes."""
+    """A project as commands and the dashboard read it, with or without a cache between two processes."""
 
     def __init__(self, paths: ProjectPaths, clock: Clock, *, cache: bool) -> None:
         self._paths = paths
@@ -71,6 +63,7 @@ class ReaderView:
         self._project = self._make()
 
     def open(self) -> None:
+        """Read the project as a new process does; what was kept on disk may be used."""
         self._project.adapters.close()
         self._configuration = self._configure()
         self._project = self._make()
@@ -79,6 +72,7 @@ class ReaderView:
         self._project.keep_questions()
 
     def apply(self, changed: Collection[Path] | None) -> None:
+        """Take changed files; None finds them by a sweep."""
         if self._configure() != self._configuration:  # settings are read when a process starts
             self.open()
         else:
@@ -92,6 +86,7 @@ class ReaderView:
         return Project(self._paths, found.settings, by="ana", clock=now, cache=self._cache, findings=found.findings)
 
     def plain(self) -> dict[str, Any]:
+        """All records, states, scores, questions, findings and contexts at the present time, see `plain_state`."""
         self._project.read_adapted()
         self._project.refresh()
         while self._project.search_next() is not None:

@@ -39,7 +39,8 @@ from core.show.comparison import (
 )
 from core.show.pages.document import plain_text
 from core.show.pages.markdown import to_markdown
-from tests.core.project.test_as_of import IDS, Clock, open_project, report, view_of
+from tests.core.project.test_as_of import IDS, START, open_project, report, view_of
+from tests.core.project.views import STEP, Clock
 from tests.factories import NOW, days_ago, make_event, make_pattern
 from tests.tui.user import NOW as SAMPLE_NOW
 
@@ -49,7 +50,7 @@ def by_id(before: ProjectState, after: ProjectState) -> dict[str, PatternChange]
 
 
 def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START, STEP)
     project = open_project(tmp_path, clock)
     start = clock()
     project.decide(Deprecate(IDS[0], reason="too slow"))
@@ -76,7 +77,7 @@ def test_a_changed_state_names_its_decision_or_evidence(tmp_path: Path) -> None:
 
 
 def test_a_decision_that_was_undone_is_not_the_cause_of_a_later_change(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START, STEP)
     project = open_project(tmp_path, clock)
     start = clock()
     project.decide(Deprecate(IDS[0], reason="too slow"))
@@ -89,7 +90,7 @@ def test_a_decision_that_was_undone_is_not_the_cause_of_a_later_change(tmp_path:
 
 
 def test_an_undo_is_labelled_as_an_undo(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START, STEP)
     project = open_project(tmp_path, clock)
     project.decide(Archive(IDS[0], reason="old"))
     middle = clock()
@@ -117,7 +118,7 @@ def test_changes_are_sorted_by_effect_on_loops() -> None:
 
 
 def test_a_pattern_no_longer_injected_is_listed(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(START, STEP)
     project = open_project(tmp_path, clock)
     start = clock()
     for _ in range(2):

@@ -139,8 +139,7 @@ def test_secrets_of_a_session_are_in_no_file(worked: SimulatedAgent, home: Path,
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is missing")
-@pytest.mark.parametrize("is_begun", [True, False])
-def test_git_adds_no_prompt_of_a_session(worked: SimulatedAgent, is_begun: bool, call: Call) -> None:
+def test_git_adds_no_prompt_of_a_session(worked: SimulatedAgent, call: Call) -> None:
     folder = worked.project.project
 
     def git(*arguments: str) -> str:
@@ -149,11 +148,14 @@ def test_git_adds_no_prompt_of_a_session(worked: SimulatedAgent, is_begun: bool,
         ).stdout.decode()
 
     git("init", "-q", ".")
-    if is_begun:
-        call("init", "--project", folder)
-    git("add", "-A")
-    added = git("ls-files").splitlines()
-    assert ".aiwg/ralph/shared/patterns/error-patterns.json" in added, "lessons are for the team"
-    assert not [name for name in added for word in ("login test", "Publish it") if word in (folder / name).read_text()]
-    private = ("sessions/", "tasks/", "index/", "debug-memory/")
-    assert not [name for name in added if name.removeprefix(".aiwg/ralph/").startswith(private)]
+    for is_begun in (False, True):
+        if is_begun:
+            call("init", "--project", folder)
+            git("rm", "-rq", "--cached", ".")
+        git("add", "-A")
+        added = git("ls-files").splitlines()
+        assert ".aiwg/ralph/shared/patterns/error-patterns.json" in added, "lessons are for the team"
+        prompts = ("login test", "Publish it")
+        assert not [name for name in added for word in prompts if word in (folder / name).read_text()]
+        private = ("sessions/", "tasks/", "index/", "debug-memory/")
+        assert not [name for name in added if name.removeprefix(".aiwg/ralph/").startswith(private)]
