@@ -53,6 +53,34 @@ _SETTINGS: Final = {
     "dynamic_shared_memory_type": "mmap",  # files in its folder: a killed server leaves no segments
 }
 
+_TABLES: Final = """
+    for name in select relname from pg_class where relnamespace = 'ralphdeck'::regnamespace
+        and relkind in ('r', 'p') and not relispartition loop
+"""
+_SAVE: Final = f"""
+    create schema baseline;
+    do $$ declare name text; begin {_TABLES}
+        execute format('create table baseline.%1$I as table ralphdeck.%1$I', name);
+    end loop; end $$
+"""
+_RESTORE: Final = f"""
+    set session_replication_role = replica;  -- no triggers and foreign keys
+    do $$ declare name text; begin {_TABLES}
+        execute format('delete from ralphdeck.%I', name);
+        execute format('insert into ralphdeck.%1$I overriding system value select * from baseline.%1$I', name);
+    end loop; end $$
+"""
+_FINGERPRINT: Final = """
+    select md5(string_agg(one, ' ' order by one)) from (
+        select concat(p.oid::regprocedure, md5(p.prosrc), p.proacl, p.proconfig, p.prosecdef) from pg_proc p
+            where p.pronamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+        union all select concat(c.relnamespace, c.relname, c.relowner, c.relacl, c.relrowsecurity) from pg_class c
+            where c.relkind in ('r', 'p', 'v') and not c.relispartition
+        union all select concat(nspname, nspacl) from pg_namespace where nspname !~ '^pg_(toast_)?temp'
+        union all select datacl::text from pg_database where datname = current_database()
+    ) as parts (one)
+"""
+
 
 @cache
 def find_program(name: str) -> str | None:
@@ -104,6 +132,8 @@ class Cluster:
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._names = count(1)
+        self._spare = ""  # a database that equals the template, for the next test
+        self._fingerprint: tuple[Any, ...] | None = None  # of the schema and the rights of an unused copy
 
     @classmethod
     def create(cls, **settings: str) -> Cluster:
@@ -244,6 +274,34 @@ class Cluster:
             connection.execute(f"grant connect on database {name} to {', '.join(ROLES)}".encode())
         return name
 
+    def take_database(self) -> str:
+        """Return a database that equals the template: that of an earlier test, or a copy, which takes far longer."""
+        if not self._spare:
+            name = self.create_database("template_team", KEEPER)
+            if self._fingerprint is None:
+                with closing(self.connect("postgres", name)) as connection:
+                    self._fingerprint = connection.execute(_FINGERPRINT.encode()).fetchone()
+            return name
+        spare, self._spare = self._spare, ""
+        name = f"team_{next(self._names)}"
+        with closing(self.connect("postgres", "postgres")) as connection:
+            connection.execute(f"alter database {spare} rename to {name}".encode())
+        return name
+
+    def give_back(self, database: str) -> None:
+        """Restore the rows of a database for the next test; drop it if the test changed its schema or rights."""
+        with closing(self.connect("postgres", "postgres")) as connection:
+            running = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s"
+            connection.execute(running, (database,))
+            with closing(self.connect("postgres", database)) as opened:
+                is_same = opened.execute(_FINGERPRINT.encode()).fetchone() == self._fingerprint
+                if is_same:
+                    opened.execute(_RESTORE.encode())
+            if is_same and not self._spare:
+                self._spare = database
+            else:
+                connection.execute(f"drop database {database} with (force)".encode())
+
     def prepare(self) -> None:
         """Create the roles, and the database that all tests copy."""
         from core.records.team import Level
@@ -263,6 +321,8 @@ class Cluster:
                 opened = Space.open(connection, space)
                 for role, level in members.items():
                     opened.set_member(role, role.capitalize(), level)
+        with closing(self.connect("postgres", "template_team")) as connection:
+            connection.execute(_SAVE.encode())
 
 
 def _make_folder() -> Path:
@@ -298,9 +358,12 @@ class Team:
         self._open.append(space.connection)
         return space
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         for connection in self._open:
             connection.close()
+
+    def close(self) -> None:
+        self.disconnect()
         with closing(self.cluster.connect("postgres", "postgres")) as connection:
             connection.execute(f"drop database if exists {self.database} with (force)".encode())
 
@@ -319,6 +382,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def team(cluster: Cluster) -> Iterator[Team]:
     """A fresh database with the spaces."""
-    team = Team(cluster, cluster.create_database("template_team", KEEPER))
+    team = Team(cluster, cluster.take_database())
     yield team
-    team.close()
+    team.disconnect()
+    cluster.give_back(team.database)

@@ -41,12 +41,6 @@ def test_many_reports_on_one_pattern_are_not_a_burst() -> None:
     assert held([HarmfulReport(NOW + timedelta(seconds=n), "p") for n in range(100)]) == ()
 
 
-def test_overlapping_bursts_are_joined() -> None:
-    (one,) = held(make_reports(*range(0, 120, 10)))
-    assert one == Period(NOW, NOW + timedelta(minutes=110))
-    assert len(held(make_reports(*range(6), *range(1000, 1006)))) == 2
-
-
 @pytest.mark.parametrize(
     ("by", "loop_id", "source"),
     [
@@ -127,12 +121,6 @@ def test_held_reports_do_not_count_and_are_listed() -> None:
     assert {board.assessment(id).failures for id in MANY} == {0}
     (aside,) = board.ignored_reports(MANY[0])
     assert (aside.source, aside.revoked) == ("x", False)
-
-
-def test_five_reports_count() -> None:
-    board = make_board(*patterns(), events=blames("x", *MANY[:5]))
-    assert board.bursts == ()
-    assert [board.assessment(id).failures for id in MANY] == [1] * 5 + [0] * 3
 
 
 def test_bursts_count_patterns_that_were_never_given() -> None:

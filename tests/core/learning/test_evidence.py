@@ -553,10 +553,6 @@ def test_a_new_event_updates_the_board() -> None:
     assert [one.pattern_id for one in updated.extracted] == [OTHER]
 
 
-def test_an_unknown_loop_has_no_patterns() -> None:
-    assert Scoreboard.build(Snapshot(), NOW, SETTINGS).inputs.loop_patterns("x") == LoopPatterns()
-
-
 def test_lessons_that_the_experiment_held_out_are_those_of_the_loop_and_not_given() -> None:
     held_out = [
         make_event(

@@ -46,13 +46,6 @@ def signals(**fields: Any) -> OutcomeSignals:
     return OutcomeSignals(bead_id="bd-123.1", **{**values, **fields})
 
 
-def test_the_parts_are_in_a_fixed_order() -> None:
-    outcome = score_outcome(signals(retry_count=1), NOW)
-    assert list(outcome.parts.items()) == [("success", 1.0), ("duration", 0.6), ("errors", 1.0), ("retries", 0.7)]
-    assert outcome.raw == pytest.approx(0.86)
-    assert outcome.verdict is Verdict.HELPFUL
-
-
 def test_age_lowers_the_score_and_leaves_the_verdict() -> None:
     outcome = score_outcome(signals(timestamp=days_ago(90).isoformat()), NOW.isoformat())
     assert (outcome.decay, outcome.decayed) == pytest.approx((0.5, 0.46))

@@ -30,14 +30,8 @@ from core.sources.team_evidence import TeamEvidenceLog, encode_evidence
 from tests.drawn_snapshots import SUSPICIOUS, events, find_difference, same, snapshots
 from tests.factories import (
     NOW,
-    NULL_CHECK_001,
-    NULL_CHECK_015,
-    OPTIMIZING,
     SETTINGS,
-    TYPE_MISMATCH,
     days_ago,
-    example_loops,
-    example_patterns,
     make_board,
     make_event,
     make_pattern,
@@ -60,31 +54,11 @@ def pinned(state: Maturity, **fields: object) -> CurationState:
     return CurationState(pins={ID: make_pin(state, days_ago(5), **fields)})
 
 
-def test_the_recorded_rate_is_shown_if_its_counts_match() -> None:
-    patterns, loops = example_patterns(), example_loops()
-    board = Scoreboard.build(Snapshot(patterns=patterns, loops=loops), NOW, SETTINGS)
-    shown = {id: board.assessment(id).rate for id in patterns}
-    assert shown[NULL_CHECK_001] == 0.92
-    assert shown[NULL_CHECK_015] == 0.75
-    assert shown[TYPE_MISMATCH] == 0.94
-    assert shown[OPTIMIZING] == 0.85
-
-
 def test_a_recorded_rate_is_shown_only_if_its_counts_match() -> None:
     pattern = make_pattern(recorded_counts=RecordedCounts(rate=0.92, uses=12))
     loops = {name: Loop(id=name, ended_at=NOW, injected=(make_use(ID, False),)) for name in "abc"}
     assert make_board(pattern).assessment(ID).rate == 0.92
     assert make_board(pattern, loops=loops).assessment(ID).rate == 0.75
-
-
-def test_states_by_rule() -> None:
-    assert assessed(0, 0).state is Maturity.CANDIDATE
-    assert assessed(0, 0).rate is None and assessed(0, 0).interval == (0.0, 1.0)
-    assert assessed(3, 0).state is Maturity.ESTABLISHED
-    assert assessed(9, 0).state is Maturity.PROVEN
-    bad = assessed(5, 4)
-    assert (bad.state, bad.multiplier, bad.score, bad.injectable) == (Maturity.DEPRECATED, 0.0, 0.0, False)
-    assert bad.decided_by == "rule"
 
 
 def test_what_no_person_approved_is_at_most_established() -> None:
@@ -350,13 +324,6 @@ def test_sums_do_not_overflow_with_a_short_half_life() -> None:
     updated = board.updated(Snapshot(patterns=fresh), Delta(patterns=frozenset({ID})), later)
     assert updated.assessment(ID).helpful == pytest.approx(9)
     assert board.rescored(later).assessment(ID).helpful == 0.0
-
-
-def test_a_pattern_is_assessed_once_at_each_time() -> None:
-    board = Scoreboard.build(Snapshot(patterns=example_patterns()), NOW, Settings())
-    first = board.assessment(NULL_CHECK_001)
-    assert board.assessment(NULL_CHECK_001) is first
-    assert board.rescored(NOW + timedelta(days=1)).assessment(NULL_CHECK_001) is not first
 
 
 IDS = ("pat-a", "pat-b", "pat-c")

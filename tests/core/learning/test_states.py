@@ -108,17 +108,6 @@ def observe(age: float | None, success: bool | None, count: int = 1, weight: flo
     )
 
 
-def test_counts_decay_and_uses_without_a_result_do_not_count() -> None:
-    events = [
-        observe(90, True, 4),
-        observe(0, True, 1, 0.5),
-        observe(180, False, 8),
-        observe(None, False),
-        observe(0, None, 9),
-    ]
-    assert decayed_counts(events, NOW, DEFAULT) == pytest.approx((2.5, 3.0))
-
-
 _AGED = st.builds(observe, st.none() | st.floats(-30, 400), st.sampled_from([True, False, None]), st.integers(1, 8))
 
 
@@ -230,12 +219,6 @@ def new() -> PatternMaturity:
 def made_of(helpful: int, harmful: int, age: float = 0.0) -> tuple[PatternMaturity, list[MaturityFeedback]]:
     events = [judged("helpful", age)] * helpful + [judged("harmful", age)] * harmful
     return update_maturity(new(), events, NOW), events
-
-
-def test_a_new_pattern_is_a_candidate_without_evidence() -> None:
-    assert new() == PatternMaturity(pattern_id="p", as_of=NOW)
-    assert new().state is Maturity.CANDIDATE
-    assert update_maturity(new(), [], NOW) == new()
 
 
 def test_raw_and_decayed_counts_are_both_stored() -> None:
