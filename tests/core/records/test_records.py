@@ -183,11 +183,5 @@ def test_the_words_of_the_runner_say_what_a_loop_waits_for() -> None:
         loop = Loop(id="x:1", runner="x", status=LoopStatus.WAITING, raw_status=word)
         assert waits_for(loop) == expected, word
         assert needs_person(loop) is (expected != "rate limit"), word
-
-
-def test_a_running_loop_waits_for_nothing() -> None:
     assert waits_for(Loop(id="x:1", runner="x", status=LoopStatus.RUNNING, raw_status="blocked")) == ""
-
-
-def test_waiting_loops_in_aiwg_are_shown_as_before() -> None:
-    assert not needs_person(Loop(id="a", status=LoopStatus.WAITING))
+    assert not needs_person(Loop(id="a", status=LoopStatus.WAITING)), "a loop in .aiwg"

@@ -48,9 +48,15 @@ def test_files_below_the_home_folder_follow_those_of_the_project(project: Path) 
     assert list(read(project)) == [".claude/rules/tests.md", "CLAUDE.md", "~/.claude/CLAUDE.md"]
 
 
-def test_nothing_below_the_home_folder_is_read_if_the_setting_is_off(project: Path) -> None:
+def test_only_regular_files_of_the_project_are_read_and_secrets_masked(project: Path) -> None:
     write(project.parent / "home/.codex/AGENTS.md", "Be kind.\n")
+    write(project.parent / "secret.md", "do not show\n")
+    (project / "CLAUDE.md").symlink_to(project.parent / "secret.md")
+    (project / "AGENTS.md").mkdir()
     assert read(project, home=False) == {}
+    (project / "CLAUDE.md").unlink()
+    write(project / "CLAUDE.md", "password = hunter2-and-more-9\n")
+    assert "hunter2" not in read(project)["CLAUDE.md"].text
 
 
 def test_a_private_folder_may_be_named_by_a_variable(project: Path) -> None:
@@ -59,30 +65,15 @@ def test_a_private_folder_may_be_named_by_a_variable(project: Path) -> None:
     assert [one.lines for one in found.values()] == [("Be kind.",)]
 
 
-def test_only_the_first_200_lines_of_the_memory_index_are_loaded(project: Path) -> None:
+def test_only_the_first_200_lines_or_25_kb_of_the_memory_index_are_loaded(project: Path) -> None:
     memory = project.parent / "home/.claude/projects" / project_slug(project) / "memory/MEMORY.md"
     write(memory, "".join(f"- lesson {number}\n" for number in range(300)))
     (found,) = read(project).values()
     assert found.loaded == 200
     assert found.text.endswith("- lesson 199")
-
-
-def test_long_lines_end_what_is_loaded_of_the_memory_index(project: Path) -> None:
-    memory = project.parent / "home/.claude/projects" / project_slug(project) / "memory/MEMORY.md"
     write(memory, f"{'x' * 20_000}\n{'y' * 20_000}\n")
     (found,) = read(project).values()
     assert found.loaded == 1
-
-
-def test_secrets_are_masked(project: Path) -> None:
-    write(project / "CLAUDE.md", "password = hunter2-and-more-9\n")
-    assert "hunter2" not in read(project)["CLAUDE.md"].text
-
-
-def test_a_link_that_leads_out_of_the_project_is_not_read(project: Path) -> None:
-    write(project.parent / "secret.md", "do not show\n")
-    (project / "CLAUDE.md").symlink_to(project.parent / "secret.md")
-    assert read(project) == {}
 
 
 def test_of_a_large_file_the_first_lines_are_read_and_a_finding_names_the_place(project: Path) -> None:
@@ -92,11 +83,6 @@ def test_of_a_large_file_the_first_lines_are_read_and_a_finding_names_the_place(
     (finding,) = set(files.findings)
     assert 10_000 < len(file.lines) < 20_000
     assert (finding.file, finding.pointer) == ("CLAUDE.md", f"line {len(file.lines) + 1}")
-
-
-def test_a_folder_in_place_of_a_file_is_ignored(project: Path) -> None:
-    (project / "AGENTS.md").mkdir()
-    assert read(project) == {}
 
 
 def statements(*lines: str) -> list[Instruction]:

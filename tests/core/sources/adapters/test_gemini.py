@@ -114,14 +114,11 @@ def test_folders_in_the_registry_are_read(case: Case) -> None:
     assert case.loop().cwd == str(case.project / "web")
 
 
-def test_a_subagent_has_a_parent(case: Case) -> None:
+def test_a_subagent_has_a_parent_and_the_tokens_of_a_long_chat_are_summed(case: Case) -> None:
     write(chat(case, "s-1/s-2"), {"sessionId": "s-2", "kind": "subagent"}, message("u-1", 5, "user", "Find it."))
-    assert case.loops()["gemini:s-2"].parent == LOOP_ID
-
-
-def test_the_tokens_of_a_long_chat_are_summed(case: Case) -> None:
     write(chat(case), *(message(f"m-{number}", 40, "gemini", "x", tokens=TOKENS) for number in range(98)))
-    assert case.loop().usage.cache_read == 100 * 8000
+    loops = case.loops()
+    assert (loops["gemini:s-2"].parent, loops[LOOP_ID].usage.cache_read) == (LOOP_ID, 100 * 8000)
 
 
 @pytest.mark.parametrize(
@@ -152,15 +149,11 @@ def test_the_last_message_shows_the_state(
     assert (loop.status, loop.state_source, loop.liveness) == (status, source, liveness)
 
 
-def test_a_damaged_chat_does_not_raise(case: Case) -> None:
+def test_damaged_files_do_not_raise_and_a_damaged_registry_does_not_hide_the_session(case: Case) -> None:
+    check_replacements(case, chat(case))
+    whole = chat(case).read_bytes()
     check_damages(case, chat(case))
-
-
-def test_a_damaged_registry_does_not_hide_the_session(case: Case) -> None:
+    chat(case).write_bytes(whole)
     registry = case.home / ".gemini/projects.json"
     registry.write_text(json.dumps({"projects": {str(case.project): "shop"}}) + "\n")
     check_damages(case, registry, found=[LOOP_ID])
-
-
-def test_what_is_not_a_chat_is_not_read(case: Case) -> None:
-    check_replacements(case, chat(case))
