@@ -67,12 +67,23 @@ def test_a_transaction_is_seen_by_other_stores(path: Path) -> None:
     assert names(path) == ["mine"]
 
 
-def test_an_error_in_a_transaction_writes_nothing(path: Path) -> None:
+def test_nothing_is_written_after_an_error_outside_of_a_transaction_or_through_a_link(
+    path: Path, tmp_path: Path
+) -> None:
     store = UserStore(path)
     with pytest.raises(ZeroDivisionError), store.transaction() as tables:
         tables.table("views").insert({"name": "mine"})
         raise ZeroDivisionError
+    with pytest.raises(RuntimeError, match="transaction"):
+        store.table("views").insert({"name": "mine"})
     assert not path.exists()
+    (tmp_path / "other.json").write_text("{}")
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(tmp_path / "other.json")
+    for place in (path, tmp_path / "other.json" / "state.json"):
+        with pytest.raises(Unwritable), UserStore(place).transaction():
+            pass
+    assert (tmp_path / "other.json").read_text() == "{}"
 
 
 def test_only_the_user_can_read_the_file_and_its_folder(path: Path) -> None:
@@ -82,12 +93,6 @@ def test_only_the_user_can_read_the_file_and_its_folder(path: Path) -> None:
     with UserStore(path).transaction() as tables:
         tables.table("views").insert({"name": "mine"})
     assert (stat.S_IMODE(path.parent.stat().st_mode), stat.S_IMODE(path.stat().st_mode)) == (0o700, 0o600)
-
-
-def test_a_table_cannot_be_changed_outside_of_a_transaction(path: Path) -> None:
-    with pytest.raises(RuntimeError, match="transaction"):
-        UserStore(path).table("views").insert({"name": "mine"})
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -134,21 +139,6 @@ def test_a_text_that_is_not_unicode_is_refused_and_nothing_changes(path: Path) -
         tables.table("views").insert({"name": "\ud800"})
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir() if "tmp" in one.name] == []
-
-
-def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(Unwritable), UserStore(tmp_path / "file" / "state.json").transaction():
-        pass
-
-
-def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
-    path.parent.mkdir()
-    (tmp_path / "other.json").write_text("{}")
-    path.symlink_to(tmp_path / "other.json")
-    with pytest.raises(Unwritable), UserStore(path).transaction():
-        pass
-    assert (tmp_path / "other.json").read_text() == "{}"
 
 
 TABLES = ("CREATE TABLE one (value)",)

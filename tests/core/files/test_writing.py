@@ -101,16 +101,12 @@ def test_an_invalid_batch_file_is_ignored(journal: AppendLog, note: bytes) -> No
     assert journal.path.read_bytes() == b'{"n":1}\n{"n":2}\n'
 
 
-def test_waiting_for_a_lock_times_out(journal: AppendLog) -> None:
+def test_waiting_for_another_process_or_thread_times_out(journal: AppendLog) -> None:
     with (
         file_lock(journal.path.with_name("ledger.jsonl.lock")),
         pytest.raises(Unwritable, match="another process has kept"),
     ):
         journal.append([b"{}"])
-    assert journal.read() == (b"", 0)
-
-
-def test_waiting_for_another_thread_times_out(journal: AppendLog) -> None:
     taken, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -125,6 +121,7 @@ def test_waiting_for_another_thread_times_out(journal: AppendLog) -> None:
         journal.append([b"{}"])
     done.set()
     thread.join()
+    assert journal.read() == (b"", 0)
 
 
 def test_a_failed_write_leaves_the_log_unchanged(journal: AppendLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,18 +505,12 @@ def test_a_write_tightens_what_an_earlier_version_made(tasks: Path, write: str) 
     assert {modes(tasks)[name] for name in ("tasks", "task-001")} == {"0o700"} and modes(tasks)["log.jsonl"] == "0o600"
 
 
-def test_reading_changes_no_permissions(tasks: Path) -> None:
-    file = tasks / "metadata.json"
-    tasks.mkdir(parents=True)
-    file.write_bytes(b"{}")
-    before = modes(tasks)
-    os.close(open_regular(file, os.O_RDONLY))
-    assert modes(tasks) == before
-
-
-def test_a_git_ignore_file_of_the_user_is_kept(tasks: Path) -> None:
+def test_reading_changes_no_permissions_and_a_git_ignore_file_of_the_user_is_kept(tasks: Path) -> None:
     tasks.mkdir(parents=True)
     (tasks / ".gitignore").write_text("")
+    before = modes(tasks)
+    os.close(open_regular(tasks / ".gitignore", os.O_RDONLY))
+    assert modes(tasks) == before
     put(tasks / "index.json", b"{}")
     assert (tasks / ".gitignore").read_text() == ""
 

@@ -161,19 +161,17 @@ def test_a_replaced_ledger_is_read_again(paths: ProjectPaths) -> None:
     assert ledger.state().pins == {}
 
 
-def test_a_ledger_over_the_size_limit_is_refused(paths: ProjectPaths) -> None:
+def test_a_ledger_over_the_size_limit_or_outside_the_project_is_not_written(tmp_path: Path) -> None:
+    paths = ProjectPaths(tmp_path / "project")
+    paths.curation.mkdir(parents=True)
     ledger = Ledger(paths)
     ledger.append(made("d1"))
     os.truncate(paths.ledger, MAX_PATTERN_BYTES + 1)
     with pytest.raises(Unwritable, match="at most"):
         ledger.append(made("d2"))
     assert paths.ledger.stat().st_size == MAX_PATTERN_BYTES + 1
-
-
-def test_a_ledger_outside_the_project_is_not_written(tmp_path: Path) -> None:
-    paths = ProjectPaths(tmp_path / "project")
+    paths.curation.rename(tmp_path / "aside")
     (tmp_path / "outside").mkdir()
-    paths.curation.parent.mkdir(parents=True)
     paths.curation.symlink_to(tmp_path / "outside")
     with pytest.raises(Unwritable, match="is outside"):
         Ledger(paths).append(made("d1"))
@@ -310,15 +308,14 @@ def test_later_decisions_do_not_hide_breaks(paths: ProjectPaths, ledger: Ledger)
     assert [one.id for one in Ledger(paths).decisions()] == ["d1", "d2", "d3", "d6", "d7"]
 
 
-def test_two_alternating_writers_make_one_chain(paths: ProjectPaths, ledger: Ledger) -> None:
+def test_two_alternating_writers_and_a_crash_before_the_anchor_make_one_chain(
+    paths: ProjectPaths, ledger: Ledger
+) -> None:
     other = Ledger(paths)
     assert verify_ledger(paths).summary == "4 lines, 4 decisions: hash chain intact"
     for number in range(10, 14):
         (ledger if number % 2 else other).append(note(number), note(number * 10))
     assert verify_ledger(paths).summary == "12 lines, 12 decisions: hash chain intact"
-
-
-def test_a_crash_before_the_anchor_is_not_a_break(paths: ProjectPaths, ledger: Ledger) -> None:
     anchor = anchor_of(paths.ledger).read_bytes()
     ledger.append(note(5), note(6))
     anchor_of(paths.ledger).write_bytes(anchor)
@@ -428,24 +425,18 @@ def compute_anew(paths: ProjectPaths, documents: list[bytes]) -> None:
 def test_a_recomputed_chain_is_detected_only_with_a_head(paths: ProjectPaths, ledger: Ledger) -> None:
     head = head_of(paths)
     documents = [strip_link(line) for line in paths.ledger.read_bytes().splitlines()]
-    compute_anew(paths, [document.replace(b"note 2", b"note X") for document in documents])
-    assert verify_ledger(paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
-    (problem,) = verify_ledger(paths, [head]).problems
-    assert (problem.line, problem.what) == (
-        4,
-        "the head of 2026-05-03T12:00:00.000Z does not fit: lines up to this one were rewritten",
-    )
-
-
-def test_lines_removed_with_the_anchor_are_detected_only_with_a_head(paths: ProjectPaths, ledger: Ledger) -> None:
-    head = head_of(paths)
-    compute_anew(paths, [strip_link(line) for line in paths.ledger.read_bytes().splitlines()[:3]])
-    assert verify_ledger(paths).problems == ()
-    (problem,) = verify_ledger(paths, [head]).problems
-    assert (problem.line, problem.what) == (
-        3,
-        "the head of 2026-05-03T12:00:00.000Z was taken at line 4: 1 line after this one are missing",
-    )
+    for changed, line, reason in (
+        (
+            [one.replace(b"note 2", b"note X") for one in documents],
+            4,
+            "does not fit: lines up to this one were rewritten",
+        ),
+        (documents[:3], 3, "was taken at line 4: 1 line after this one are missing"),
+    ):
+        compute_anew(paths, changed)
+        assert verify_ledger(paths).problems == (), "the chain has no key: this edit leaves no trace in the project"
+        (problem,) = verify_ledger(paths, [head]).problems
+        assert (problem.line, problem.what) == (line, f"the head of 2026-05-03T12:00:00.000Z {reason}")
     paths.ledger.unlink()
     assert verify_ledger(paths, [head]).problems
 
