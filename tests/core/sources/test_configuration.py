@@ -24,6 +24,7 @@ from core.base.settings import (
     WatchSettings,
 )
 from core.sources.configuration import DEFAULT, MAX_BYTES, Configuration
+from tests.core.sources.adapters.fixtures import ANY_JSON
 
 SECTION: Final = "/ralph/cross_loop_learning"
 DOCUMENTED: Final = """\
@@ -269,17 +270,14 @@ def test_findings_of_a_bad_file_are_few_and_short(paths: ProjectPaths) -> None:
     assert not any("\x1b" in f.pointer + f.message for f in configuration.findings)
 
 
-VALUES: Final = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
 FIELDS: Final = sorted({name.rpartition(".")[2] for name in Configuration().sources})
 GROUPS: Final = sorted({name.rpartition(".")[0] for name in Configuration().sources} - {""})
 
 
 @settings(max_examples=25)
-@given(st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4) | VALUES))
+@given(
+    st.dictionaries(st.sampled_from(GROUPS), st.dictionaries(st.sampled_from(FIELDS), ANY_JSON, max_size=4) | ANY_JSON)
+)
 def test_any_value_gives_valid_settings(tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]) -> None:
     configuration = read_section(ProjectPaths(tmp_path_factory.mktemp("any")), content)
     changed = [s for s in configuration.listed() if s.source != DEFAULT]

@@ -167,16 +167,12 @@ def test_one_sentence_in_three_files_is_one_reflection() -> None:
 
 
 def test_another_iteration_or_another_loop_is_another_reflection() -> None:
-    parsed = [state("x", 1), state("x", 2), state("x", 2, "b"), state("y", 2)]
-    joined = join_reflections(parsed, {})
+    joined = join_reflections([state("x", 1), state("x", 2), state("x", 2, "b"), state("y", 2)], {})
     assert len(joined) == 4
     assert all(one.id == key for key, one in joined.items())
-
-
-def test_a_learning_of_the_whole_loop_joins_its_last_iteration() -> None:
     whole = read(STATE, {"learnings": "x"})
     joined = join_reflections([*whole, state("x", 1), state("x", 3)], {})
-    assert sorted(one.iteration or 0 for one in joined.values()) == [1, 3]
+    assert sorted(one.iteration or 0 for one in joined.values()) == [1, 3], "that of the whole loop joins the last one"
 
 
 def test_a_reflection_without_a_loop_joins_the_nearest_in_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 from contextlib import closing
@@ -326,44 +327,31 @@ def test_remembered_values_are_kept_for_the_next_run(runner: FakeRunner) -> None
     assert Run(runner, "other").files.remembered("state") is None
 
 
-@pytest.mark.parametrize("data", [b"", b"SQLite format 3\0" + b"\xff" * 5000, b"text"])
-def test_a_damaged_file_is_like_an_empty_one(runner: FakeRunner, data: bytes) -> None:
-    run_once(runner, "one")
-    cache_path(runner.notes.parents[1], "adapters").write_bytes(data)
-    second = Run(runner)
-    assert second.read() == Notes(1, "one")
-    second.end()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE states SET data = x'00'",
-        "UPDATE states SET data = 'text'",
-        "UPDATE states SET data = NULL",
-        "UPDATE states SET data = zeroblob(100)",
-        "DROP TABLE states",
-        "PRAGMA user_version = 77",
-        "PRAGMA application_id = 1",
-        "ALTER TABLE states RENAME COLUMN data TO other",
-    ],
-)
-def test_content_of_another_program_is_not_used(runner: FakeRunner, change: str) -> None:
-    run_once(runner, "one")
-    with closing(sqlite3.connect(cache_path(runner.notes.parents[1], "adapters"))) as database, database:
-        database.execute(change)
-    second = Run(runner)
-    assert second.read() == Notes(1, "one")
-    second.files.remember("state", 1)
-    second.end()
-
-
-def test_without_a_cache_folder_everything_is_read(runner: FakeRunner, tmp_path: Path) -> None:
+def test_without_a_file_that_this_version_wrote_everything_is_read(runner: FakeRunner, tmp_path: Path) -> None:
     runner.write("one")
+    file = cache_path(runner.notes.parents[1], "adapters")
+
+    def check() -> None:
+        again = Run(runner)
+        assert again.read() == Notes(1, "one")
+        again.files.remember("state", 1)
+        again.end()
+
+    check()
+    for data in (b"", b"SQLite format 3\0" + b"\xff" * 5000, b"text"):
+        file.write_bytes(data)
+        check()
+    for change in (
+        *(f"UPDATE states SET data = {value}" for value in ("x'00'", "'text'", "NULL", "zeroblob(100)")),
+        *("DROP TABLE states", "PRAGMA user_version = 77", "PRAGMA application_id = 1"),
+        "ALTER TABLE states RENAME COLUMN data TO other",
+    ):
+        with closing(sqlite3.connect(file)) as database, database:
+            database.execute(change)
+        check()
+    shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("a file where a folder is expected")
-    first = Run(runner)
-    assert first.read() == Notes(1, "one")
-    first.end()
+    check()
 
 
 def test_states_of_deleted_files_are_removed(runner: FakeRunner) -> None:
