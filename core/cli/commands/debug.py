@@ -65,7 +65,7 @@ _MODES: Final = {
 }
 
 
-@click.command("list", cls=ReadingCommand)
+@click.command("list", cls=ReadingCommand, modes=_MODES)
 @click.option("--status", type=Words([one.replace("_", "-") for one in STATUSES]), help="Only with these states.")
 @click.option(
     "--file",
@@ -81,13 +81,13 @@ _MODES: Final = {
     default=keys.MAX_SIMILAR,
     show_default=True,
     metavar="N",
-    help="With --error-type: at most N sessions.",
+    help="At most N sessions.",
 )
 @click.option("--escalated", is_flag=True, help="Only sessions that were escalated to a person, with the reason.")
 @click.option(
     "--since",
     type=PastMoment(end_of_day=False),
-    help="With --escalated: only after this time, such as 2026-02-01 or 7d.",
+    help="Only after this time, such as 2026-02-01 or 7d.",
 )
 @click.option("--archived", is_flag=True, help="List the archived sessions, last archived first.")
 @click.option("--causes", is_flag=True, help="List the most frequent root causes, and the tests that fail repeatedly.")
@@ -96,7 +96,7 @@ _MODES: Final = {
     type=COUNT,
     default=MIN_RUNS,
     show_default=True,
-    help="With --causes: minimum number of failures of a test, recorded or reported.",
+    help="Minimum number of failures of a test, recorded or reported.",
 )
 @click.option("--templates", metavar="CATEGORY", help="List the fix templates for a root cause.")
 @click.option(

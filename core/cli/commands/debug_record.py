@@ -132,7 +132,7 @@ _MODES: Final = {
 }
 
 
-@click.command(cls=DecidingCommand)
+@click.command(cls=DecidingCommand, modes=_MODES)
 @click.argument("session_id", metavar="[SESSION]", required=False, shell_complete=complete_session)
 @click.option("--start", is_flag=True, help="Start a session and print its ID.")
 @click.option("--cause", metavar="TEXT", help="The root cause of the newest failing run, at least 20 characters.")
@@ -148,10 +148,10 @@ _MODES: Final = {
     help="With --start, the file that is debugged. Default: that of the first failure. With --fix, a changed file; may "
     "be repeated. Default: those of the diff.",
 )
-@click.option("--diff", metavar="FILE", help="With --fix: the change as a unified diff, - for standard input.")
-@click.option("--strategy", metavar="TEXT", help="With --cause: how to fix it, at least 20 characters.")
-@click.option("--category", type=OneOf(ROOT_CAUSES), help="With --cause: the kind of the root cause.")
-@click.option("--confidence", type=FRACTION, help="With --cause: how certain it is.")
+@click.option("--diff", metavar="FILE", help="The change as a unified diff, - for standard input.")
+@click.option("--strategy", metavar="TEXT", help="How to fix it, at least 20 characters.")
+@click.option("--category", type=OneOf(ROOT_CAUSES), help="The kind of the root cause.")
+@click.option("--confidence", type=FRACTION, help="How certain it is.")
 @click.option("--related", metavar="TEXT", multiple=True, help="Another failure with this cause; may be repeated.")
 @click.option(
     "--task", "task_id", metavar="TASK", default="", envvar="RALPHDECK_TASK", help="The task. Default: $RALPHDECK_TASK."
@@ -161,16 +161,16 @@ _MODES: Final = {
 @click.option(
     "--agent", metavar="NAME", default="", envvar="RALPHDECK_AGENT", help="The agent. Default: $RALPHDECK_AGENT."
 )
-@click.option("--id", "new_id", metavar="UUID", default="", help="With --start: its ID; one that exists is used again.")
+@click.option("--id", "new_id", metavar="UUID", default="", help="Its ID; one that exists is used again.")
 @click.option("--reason", default="", metavar="TEXT", help="Why a person must decide; saved with the context.")
 @click.option(
     "--applied",
     multiple=True,
     metavar="PATTERN",
     shell_complete=complete_pattern,
-    help="With --success: a pattern of the registry that helped; may be repeated.",
+    help="A pattern of the registry that helped; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="With --success: only show what would be learned; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be learned; write nothing.")
 def record(
     session_id: str | None,
     start: bool,

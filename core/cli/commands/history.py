@@ -44,7 +44,7 @@ _MODES: Final = {
 }
 
 
-@click.command(cls=ReadingCommand)
+@click.command(cls=ReadingCommand, modes=_MODES)
 @click.argument("task", shell_complete=complete_task)
 @click.option("--attempt", "number", type=WholeNumber(min=0), metavar="N", help="Only this attempt and its actions.")
 @click.option("--reflections", "only_reflections", is_flag=True, help="Only the reflections.")
@@ -74,7 +74,7 @@ _MODES: Final = {
     default=10.0,
     show_default=True,
     metavar="X",
-    help=f"With --replay, on a terminal: wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} "
+    help=f"On a terminal: wait between the steps as long as the agent took (at most {MAX_PAUSE:.0f} "
     "seconds), divided by X; 0: do not wait.",
 )
 @click.option("--from", "first", type=WholeNumber(min=1), default=1, metavar="N", help="Replay from action N.")

@@ -75,7 +75,7 @@ _MODES: Final = {
 }
 
 
-@click.command(cls=ListingCommand)
+@click.command(cls=ListingCommand, modes=_MODES)
 @click.argument("lesson_id", metavar="[ID]", required=False, shell_complete=complete_lesson)
 @click.option("--accept", is_flag=True, help="Make a candidate pattern of the lesson with this ID.")
 @click.option(
@@ -104,7 +104,7 @@ _MODES: Final = {
     "--min-loops",
     type=WholeNumber(min=MIN_LOOPS),
     metavar="N",
-    help=f"With --recurring: minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
+    help=f"Minimum number of loops, or tasks without a known loop. Default: {MIN_LOOPS}.",
 )
 def lesson(
     lesson_id: str | None,

@@ -72,7 +72,7 @@ _MODES: Final = {
 }
 
 
-@click.command(cls=DecidingCommand)
+@click.command(cls=DecidingCommand, modes=_MODES)
 @work_items.work_argument
 @click.argument("pattern_id", metavar="[PATTERN]", required=False, shell_complete=complete_pattern)
 @click.option("--criterion", metavar="NAME", help="Feedback on an evaluation criterion.")
@@ -82,7 +82,7 @@ _MODES: Final = {
 @work_items.result_options
 @work_items.at_option
 @click.option("--iteration", type=COUNT, metavar="N", help="Iteration of the loop that followed PATTERN.")
-@click.option("--neutral", is_flag=True, help="Record neutral feedback (only with --criterion).")
+@click.option("--neutral", is_flag=True, help="Record neutral feedback.")
 @click.option("--value", type=FRACTION, help="Weight of the feedback on a criterion. Default: 1.")
 @click.option(
     "--context", default="", metavar="TEXT", help="Comment on the feedback, or what the agent was doing at the error."
@@ -94,7 +94,7 @@ _MODES: Final = {
 @click.option("--strategy", default="", metavar="TEXT", help="How the work was divided.")
 @click.option("--failure-mode", default="", metavar="TEXT", help="Kind of the failure.")
 @click.option("--failure-details", default="", metavar="TEXT", help="What happened.")
-@click.option("--dry-run", is_flag=True, help="With --outcome: score it and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Score it and write nothing.")
 @click.option("--type", "error_type", type=OneOf(_TYPES), help="Type of the error. Default: from its words.")
 @click.option("--tool", "tool_name", default="", metavar="NAME", help="The tool that reported the error.")
 @click.option("--stack-trace", default="", metavar="TEXT", help="Stack trace of the error.")

@@ -77,7 +77,7 @@ _MODES: Final = {
 }
 
 
-@click.command(cls=ListingCommand)
+@click.command(cls=ListingCommand, modes=_MODES)
 @click.argument("subject", metavar="[SUBJECT]", required=False, shell_complete=complete_work)
 @setting_option("--minutes", "review.minutes", type=WholeNumber(1, MAX_MINUTES), metavar="N")
 @words_option(
@@ -91,8 +91,8 @@ _MODES: Final = {
 @click.option("--until", type=MOMENT, metavar="TIME", help="Snooze SUBJECT until this time, such as 2026-12-24.")
 @click.option("--uses", type=WholeNumber(min=1), metavar="N", help="Snooze SUBJECT until N further uses.")
 @click.option("--suspicious", is_flag=True, help="List sources with suspicious reports instead; SUBJECT is a source.")
-@click.option("--revoke", is_flag=True, help="With --suspicious: discard all reports of the source.")
-@click.option("--confirm", is_flag=True, help="With --suspicious: count the reports of the source.")
+@click.option("--revoke", is_flag=True, help="Discard all reports of the source.")
+@click.option("--confirm", is_flag=True, help="Count the reports of the source.")
 @click.option("--conflicts", is_flag=True, help="List instructions that contradict or repeat each other instead.")
 @click.option("--fine", is_flag=True, help="Mark SUBJECT, a pair of --conflicts, as fine until a text changes.")
 @reason_option

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
@@ -80,11 +81,21 @@ readonly_option: Final = partial(_append, "--readonly")
 
 
 class Command(click.Command):
-    """A command with the options of its class; its help describes the JSON output."""
+    """A command with the options of its class; its help describes the JSON output.
+
+    With the `modes` of `choose_mode`, the help has a group of options for each mode.
+    """
 
     standard: ClassVar[tuple[str, ...]] = ("--project", "--json")
 
-    def __init__(self, *args: Any, params: list[click.Parameter] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        params: list[click.Parameter] | None = None,
+        modes: Mapping[str, str] | None = None,
+        **attributes: Any,
+    ) -> None:
+        self.modes: Final = modes or {}
         attributes["params"] = [*(params or ()), *map(_shared_option, self.standard)]
         if not any("--readonly" in param.opts for param in attributes["params"]):
             # The help of the program lists it; here it is only accepted.
@@ -101,6 +112,29 @@ class Command(click.Command):
 
                 delete(folder)
             raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of all modes, then those of some, then the common ones."""
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in self._titles()}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                groups[self._group(param)].append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def _titles(self) -> Iterable[str]:
+        yield "Options"
+        yield from (f"With {flag}" for flag in self.modes)
+        yield from (f"With {one} or {other}" for one, other in combinations(self.modes, 2))
+        yield "Common options"
+
+    def _group(self, param: click.Parameter) -> str:
+        if self.modes and not param.expose_value:
+            return "Common options"
+        owners = [flag for flag, names in self.modes.items() if param.name in names.split()]
+        return "Options" if "" in owners or len(owners) not in (1, 2) else f"With {' or '.join(owners)}"
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from core.cli.json.documents import json_help

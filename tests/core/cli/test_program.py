@@ -34,6 +34,15 @@ def test_streams_that_cannot_be_written_end_it_with_one_line(examples: Path) -> 
     assert run_in_shell("loop list --json", "> /dev/full") == (1, "", "Error: output: No space left on device\n")
 
 
+def test_help_groups_the_options_of_a_command_by_what_it_does(call: Call) -> None:
+    text = call("debug", "record", "--help").out
+    parts: tuple[str, ...] = ("Options:", "--start ", "With --start:", "--loop", "With --cause:", "--strategy")
+    parts = (*parts, "With --end or --escalate:", "--reason", "Common options:", "--json")
+    places = [text.index(f"\n{part}" if part.endswith(":") else f"  {part}") for part in parts]
+    assert places == sorted(places)
+    assert "Common options" not in call("log", "--help").out
+
+
 def test_help_names_every_command_and_every_exit_code(call: Call) -> None:
     assert call("--version").out == f"ralphdeck {__version__}\n"
     text = call("--help").out
