@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 from unittest import mock
 
@@ -668,6 +671,26 @@ def kill_before_call(call: int) -> Iterator[None]:
             patch.setattr(os, name, wrap(getattr(os, name)))
         patch.setattr(core.files.atomic_write, "_exchange", wrap(core.files.atomic_write._exchange))
         yield
+
+
+def exit_at_call(number: int, names: Set[str], work: Callable[[], object]) -> int | None:
+    """Work in a process that ends with 9 at the call with this number of one of these functions; its exit code."""
+
+    def trace(frame: FrameType, event: str, _: object) -> None:
+        nonlocal number
+        if event == "call" and frame.f_code.co_name in names:
+            number -= 1
+            if not number:
+                os._exit(9)
+
+    def run() -> None:
+        sys.setprofile(trace)
+        work()
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join(60)
+    return process.exitcode
 
 
 # Extraction: iterations and material

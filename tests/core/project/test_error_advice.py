@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -31,7 +28,7 @@ from core.show.work import WorkCatalog
 from core.tasks.archive import DebugArchive
 from core.tasks.escalations import context_file
 from core.tasks.known_fixes import MAX_FIXES
-from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session, sessions_by_id
+from tests.factories import DEBUG_NOW, exit_at_call, make_lesson, make_run, make_session, sessions_by_id
 from tests.fence_token import FENCE_TOKEN
 from tests.hostile.payloads import PAYLOADS
 
@@ -179,38 +176,15 @@ def test_concurrent_archiving_moves_each_file_once(tmp_path: Path) -> None:
     assert len(DebugArchive(ProjectPaths(tmp_path)).list_sessions()) == 20
 
 
-_KILLED = """
-import os, sys
-from pathlib import Path
-from core.tasks import archive
-from core.tasks.archive import DebugArchive
-from core.base.paths import ProjectPaths
-from core.base.settings import DebugMemorySettings
-from tests.factories import DEBUG_NOW
-left = int(sys.argv[2])
-def trace(frame, event, arg):
-    global left
-    if event == "call" and frame.f_code.co_name in {"_move", "_open", "_check_unchanged", "rename_to_free", "_append"}:
-        left -= 1
-        if not left:
-            os._exit(9)
-sys.setprofile(trace)
-DebugArchive(ProjectPaths(Path(sys.argv[1]))).archive_expired(DebugMemorySettings(), DEBUG_NOW)
-"""
+MOVES = {"_move", "_open", "_check_unchanged", "rename_to_free", "_append"}
 
 
 @pytest.mark.parametrize("after", [2, 6, 7])
 def test_kill_at_any_step_loses_no_session(after: int, tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path, f"debug-memory/{name}.json", stored(session_id=name, status="failed", updated_at="2020-01-01"))
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(tmp_path), str(after)],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        check=False,
-        timeout=30,
-    )
-    assert done.returncode == 9
+    archive = DebugArchive(ProjectPaths(tmp_path))
+    assert exit_at_call(after, MOVES, lambda: archive.archive_expired(DebugMemorySettings(), DEBUG_NOW)) == 9
     archive = DebugArchive(ProjectPaths(tmp_path))
     listed = set(opened(tmp_path).view.snapshot.debug_sessions)
     archived = {item.session.id for item in archive.list_sessions()}

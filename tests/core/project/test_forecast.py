@@ -479,20 +479,20 @@ def duplicated(open_project: Project, subject: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("action", ["accept", "rewrite"])
-def test_merge_matches_its_forecast(open_project: Project, action: str) -> None:
+def test_merge_matches_its_forecast(open_project: Project) -> None:
     duplicated(open_project, "pat-error-type-mismatch-003")
     item = question(open_project.view, DUPLICATE)
-    merger = check_outcome(open_project, item, answer_of(open_project, item, action)).merger
-    assert merger is not None
-    assert merger.target.id == (item.subject if action == "accept" else item.other)
-    assert merger.after == open_project.view.assessment(merger.target.id)
-    assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
-    assert merger.other.id in merger.result.aliases
-    assert merger.saved > 0
-    assert [event for event in pattern_lineage(open_project.view, merger.target.id) if event in merger.lineage] == list(
-        merger.lineage
-    )
+    for action, target in (("accept", item.subject), ("rewrite", item.other)):
+        merger = check_outcome(open_project, item, answer_of(open_project, item, action), in_short).merger
+        assert merger is not None
+        assert merger.target.id == target
+        assert merger.after == open_project.view.assessment(target)
+        assert merger.after.uses == sum(assessment.uses for assessment in merger.before)
+        assert merger.other.id in merger.result.aliases
+        assert merger.saved > 0
+        events = pattern_lineage(open_project.view, target)
+        assert [event for event in events if event in merger.lineage] == list(merger.lineage)
+        open_project.decide(Undo())
 
 
 def test_relevance_is_computed_once_for_equal_texts(open_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +29,7 @@ from core.tasks.session_files import (
     session_path,
     summarize_diff,
 )
-from tests.factories import DEBUG_NOW, make_lesson, make_run, make_session
+from tests.factories import DEBUG_NOW, exit_at_call, make_lesson, make_run, make_session
 
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)
 ID = "11111111-1111-4111-8111-111111111111"
@@ -110,36 +107,16 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-_KILLED = """
-import json, os, sys
-from pathlib import Path
-from core.base.paths import ProjectPaths
-from core.tasks.session_files import save_session
-left = int(sys.argv[2])
-def trace(frame, event, arg):
-    global left
-    if event == "call" and frame.f_code.co_name in {
-        "_read", "_create", "_swap", "_exchange", "_write_draft", "append_bytes", "sync_folder", "_version"
-    }:
-        left -= 1
-        if not left:
-            os._exit(9)
-sys.setprofile(trace)
-save_session(ProjectPaths(Path(sys.argv[1])), json.loads(sys.argv[3]), lambda present, new: new)
-"""
+WRITES = {"_read", "_create", "_swap", "_exchange", "_write_draft", "append_bytes", "sync_folder", "_version"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 2, 3, 4, 5, 6, 8, 10])
 def test_a_kill_between_writes_leaves_the_old_or_the_new_session(tmp_path: Path, after: int) -> None:
     project = ProjectPaths(tmp_path)
     project.ralph.mkdir(parents=True)
     old, new = record(), record(RUN)
     save_session(project, old, lambda present, new: new)
-    arguments = [str(tmp_path), str(after), json.dumps(new)]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], env=env, check=False, timeout=60)
-    assert done.returncode == 9
+    assert exit_at_call(after, WRITES, lambda: save_session(project, new, lambda present, new: new)) == 9
     assert json.loads(session_path(project, ID).read_text()) in (old, new)
     save_session(project, new, lambda present, new: new)
     assert json.loads(session_path(project, ID).read_text()) == new
