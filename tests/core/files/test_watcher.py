@@ -95,8 +95,8 @@ def test_starts_with_a_sweep_and_leaves_no_thread(project: ProjectPaths) -> None
     assert watcher.state.mode is WatchMode.WAITING
 
 
-def test_writes_renames_and_removals_are_reported(project: ProjectPaths) -> None:
-    folder = project.ralph / "loops" / "a"
+def test_writes_appends_renames_removals_and_files_in_new_folders_are_reported(project: ProjectPaths) -> None:
+    folder, events = project.ralph / "loops" / "a", project.ralph / "events.jsonl"
     with watched(project) as (_watcher, heard):
         (folder / "state.json").write_text("{}")
         heard.wait_for_path(folder / "state.json")
@@ -106,27 +106,18 @@ def test_writes_renames_and_removals_are_reported(project: ProjectPaths) -> None
         heard.batches.clear()
         (folder / "new.json").unlink()
         heard.wait_for_path(folder / "new.json")
+        with events.open("a") as file:
+            heard.wait_for_path(events)
+            heard.batches.clear()
+            file.write("{}\n")
+            file.flush()
+            heard.wait_for_path(events)
+        loops = [project.ralph / "loops" / f"ralph-{number}" / "iterations" for number in range(20)]
+        for loop in loops:
+            loop.mkdir(parents=True)
+            (loop / "iteration-1.json").write_text("{}")
+        heard.wait(lambda heard: heard.paths >= {loop / "iteration-1.json" for loop in loops})
         assert heard.sweeps == 0
-
-
-def test_appends_to_an_open_file_are_reported(project: ProjectPaths) -> None:
-    path = project.ralph / "events.jsonl"
-    with watched(project) as (_, heard), path.open("a") as file:
-        heard.wait_for_path(path)
-        heard.batches.clear()
-        file.write("{}\n")
-        file.flush()
-        heard.wait_for_path(path)
-
-
-def test_files_in_new_folders_are_reported(project: ProjectPaths) -> None:
-    with watched(project) as (_, heard):
-        for number in range(20):
-            folder = project.ralph / "loops" / f"ralph-{number}" / "iterations"
-            folder.mkdir(parents=True)
-            (folder / "iteration-1.json").write_text("{}")
-        expected = {project.ralph / "loops" / f"ralph-{n}" / "iterations" / "iteration-1.json" for n in range(20)}
-        heard.wait(lambda heard: heard.paths >= expected)
 
 
 def test_reading_is_not_a_change(project: ProjectPaths) -> None:

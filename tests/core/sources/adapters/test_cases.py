@@ -9,8 +9,10 @@ are not the default, and of a loop whose processes run those that differ (`alive
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -435,6 +437,8 @@ def replace_any(value: Any, data: st.DataObject) -> Any:
 
 
 if __name__ == "__main__":
+    os.environ["TZ"] = "UTC"  # as in conftest.py: some files have local times
+    time.tzset()
     with tempfile.TemporaryDirectory() as scratch:
         lines = [line for case in CASES for line in record(case, Path(scratch) / case)]
     RECORDED.write_text("".join(f"{line}\n" for line in lines), "utf-8")
