@@ -344,7 +344,7 @@ async def test_the_top_bar_counts_each_snapshot_once(sample: Path, home: Path, m
 async def test_everything_works_with_the_mouse(sample: Path, home: Path) -> None:
     async with open_dashboard(sample, home) as user:
         await user.pilot.click(TopBar, offset=spot(user, TopBar, "Patterns"))
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.arrives("patterns")
         await user.settled()
         await user.pilot.click(user.table, offset=(10, 5))
         assert user.table.cursor == 4
@@ -385,18 +385,16 @@ async def test_the_palette_finds_actions_and_records(sample: Path, home: Path) -
             await user.press("enter")  # at once: what fitted before is not taken
 
         await find("Go to Log")
-        await user.until(lambda: user.app.screen.id == "log", "Log in front")
+        await user.arrives("log")
         await find("try other thresholds")
         await user.until(lambda: isinstance(user.app.screen, WhatIfScreen), "What-if over Log")
         await user.press("q")
         await find(ESTABLISHED)
-        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
-        await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+        await user.arrives("patterns", ESTABLISHED)
         await find("task-001")
-        await user.until(lambda: user.app.screen.id == "loops", "Memory in front")
-        await user.until(lambda: user.table.cursor_key == task_key("task-001"), "the task under the cursor")
+        await user.arrives("loops", task_key("task-001"))
         await find("view: never used")
-        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.arrives("patterns")
         await user.sees("uses:0 -is:quarantined")
 
 
@@ -556,7 +554,7 @@ async def test_markup_in_files_is_text_on_the_screen(sample: Path, home: Path) -
         await user.sees("[@click=app.quit]x[/] [b]bold[/b]")
         assert "\x1b" not in user.text()
         await user.press("i")
-        await user.until(lambda: user.place.place == "context", "Context in front")
+        await user.arrives("context")
         await user.settled()
         assert not user.app._exit
 

@@ -195,6 +195,12 @@ class User:
         """Wait until all texts are on the screen."""
         await self.until(lambda: all(text in self.text() for text in texts), f"{texts} on the screen")
 
+    async def arrives(self, place: str, key: str | None = None) -> None:
+        """Wait until a place is in front, with the cursor on a record."""
+        await self.until(lambda: getattr(self.app.screen, "place", "") == place, f"{place} in front")
+        if key is not None:
+            await self.until(lambda: self.table.cursor_key == key, f"the cursor on {key}")
+
     async def settled(self) -> None:
         """Wait until the engine has nothing to do and all is drawn."""
         await self.until(lambda: self.app.is_open, "the project to be open")

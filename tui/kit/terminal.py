@@ -29,7 +29,6 @@ from core.records.loops import LoopStatus
 from tui.kit.textual_private import HookedDriver, XTermParser
 
 if TYPE_CHECKING:
-    from textual.app import App
     from textual.dom import DOMNode
     from textual.message_pump import MessagePump
 

@@ -115,7 +115,7 @@ async def test_the_current_list_is_saved_and_opened_again(sample: Path, home: Pa
         rows = list(user.table.keys)
         await user.go("log")
         await user.press("V", "enter")
-        await user.until(lambda: user.app.screen.id == "patterns", "Patterns in front")
+        await user.arrives("patterns")
         await user.settled()
         assert list(user.table.keys) == rows
         await user.sees("state:proven type:error", "by state")

@@ -184,7 +184,7 @@ async def test_a_focused_value_changes_the_footer_and_ignores_invalid_text(sampl
         await user.press("backspace", "backspace", "backspace")
         assert place.settings.min_success_rate == 0.4
         await user.press("j", "j", "j", "3")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front: nothing is typed into words")
+        await user.arrives("patterns")
 
 
 async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(sample: Path, home: Path) -> None:
@@ -210,7 +210,7 @@ async def test_tab_cycles_through_all_panes_and_embedding_progress_is_shown(samp
         assert user.table.cursor_key == left_out.pattern_id
         await user.sees("left out: ")
         await user.press("enter")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.arrives("patterns")
 
 
 async def test_the_patterns_of_a_task_go_on_the_record_of_its_loop_once_or_of_a_chosen_loop(

@@ -60,15 +60,13 @@ async def test_a_lesson_is_accepted_opened_and_rejected_in_review_and_undo_asks_
         assert OURS.id in waiting(user) and front(user) == OURS.id
 
         await user.press("l")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
-        await user.until(lambda: user.table.cursor_key == SESSION.id, "the session under the cursor")
+        await user.arrives("loops", SESSION.id)
         await user.press("escape")
-        await user.until(lambda: user.place.place == "review", "Review in front")
+        await user.arrives("review")
         await user.press("enter")
-        await user.until(lambda: user.place.place == "reflections", "Reflections in front")
-        await user.until(lambda: user.table.cursor_key == OURS.id, "the lesson under the cursor")
+        await user.arrives("reflections", OURS.id)
         await user.press("escape")
-        await user.until(lambda: user.place.place == "review", "Review in front")
+        await user.arrives("review")
         assert "nothing is added" in row(user, "x")
         await user.decides("x")
         assert newest(user) is Verb.DISMISS
@@ -112,7 +110,7 @@ async def test_reflections_list_what_agents_believe_with_a_filter(sample: Path, 
         assert "Its session is unknown" in user.toasts()[-1]
         user.place.go_to(OURS.id)
         await user.press("enter")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
+        await user.arrives("loops")
 
 
 async def test_a_lesson_is_accepted_or_rejected_in_the_list_and_undo_opens_it_again(sample: Path, home: Path) -> None:

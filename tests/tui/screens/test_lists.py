@@ -136,8 +136,7 @@ ESTABLISHED = "pat-error-unique-violation-007"
 async def opens_pattern(user: User) -> None:
     """Enter on the newest decision leads to its pattern; returns to the log."""
     await user.press("g", "enter")
-    await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-    await user.until(lambda: user.table.cursor_key == ESTABLISHED, "the pattern under the cursor")
+    await user.arrives("patterns", ESTABLISHED)
     await user.go("log")
 
 
@@ -222,8 +221,7 @@ async def test_an_extraction_opens_its_loop_and_a_merge_its_remaining_pattern(sa
         user.app.clear_notifications()
         await user.sees("enter show loop")
         await user.press("enter")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
-        await user.until(lambda: user.table.cursor_key == LOOP, "the loop under the cursor")
+        await user.arrives("loops", LOOP)
 
 
 async def test_the_decision_under_the_cursor_is_undone_unless_a_later_one_depends_on_it(

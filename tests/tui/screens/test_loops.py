@@ -98,7 +98,7 @@ async def test_a_finished_loop_offers_its_patterns(sample: Path, home: Path) -> 
         assert "Move the settlement jobs" in details(user)
         assert "e extract " in user.key_line()
         await user.press("e")
-        await user.until(lambda: user.place.place == "review", "Review in front")
+        await user.arrives("review")
         await user.sees("lessons found in this session. Keep them?")
         place = user.place
         assert isinstance(place, ReviewScreen)

@@ -121,9 +121,9 @@ async def test_a_loop_unfolds_to_iterations_and_lessons(sample: Path, home: Path
         await at(user, lesson_key(loop.id, pattern))
         assert pattern_title(view.snapshot.patterns[pattern])[:20] in user.row(lesson_key(loop.id, pattern))
         await user.press("enter")
-        await user.until(lambda: user.place.place == "patterns" and user.table.cursor_key == pattern, "the pattern")
+        await user.arrives("patterns", pattern)
         await user.press("escape")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
+        await user.arrives("loops")
         assert user.table.cursor_key == lesson_key(loop.id, pattern)
         await user.press("l")
         assert user.table.cursor_key == loop.id
@@ -177,10 +177,10 @@ async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> 
         await at(user, key)
         await user.place.run_id("to_patterns")
         await user.settled()
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.arrives("patterns")
         assert user.table.cursor_key == patterns[0]
         await user.press("escape")
-        await user.until(lambda: user.place.place == "loops" and user.table.cursor_key == key, "the attempt")
+        await user.arrives("loops", key)
         assert user.app.user_state.get_here("patterns-filter") == "type:anti"
         await user.press("enter", "right")
         player = user.place
@@ -188,9 +188,7 @@ async def test_links_lead_from_an_attempt_and_back(sample: Path, home: Path) -> 
         await user.until(lambda: player.position == 1, "the second action")
         await user.place.run_id("to_reflections")
         await user.settled()
-        await user.until(
-            lambda: user.place.place == "reflections" and user.table.cursor_key == wanted, "the reflection"
-        )
+        await user.arrives("reflections", wanted)
         assert user.place.effect("back") == "back to Replay"
         await user.press("escape")
         await user.until(

@@ -53,10 +53,10 @@ async def test_a_line_opens_its_record_a_title_its_place_and_back_returns(sample
         key = next(key for key in user.table.keys if key.startswith("sessions:"))
         user.table.go_to(key)
         await user.press("enter")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
+        await user.arrives("loops")
         assert user.table.cursor_key == key.partition(":")[2]
         await user.press("escape")
-        await user.until(lambda: user.place.place == "now", "Now in front")
+        await user.arrives("now")
         assert user.table.cursor_key == key
 
 
@@ -86,7 +86,7 @@ async def test_the_page_follows_changes(sample: Path, home: Path) -> None:
         key = next(key for key in user.table.keys if key.startswith("lessons:pat-"))
         user.table.go_to(key)
         await user.press("enter")
-        await user.until(lambda: user.place.place == "review", "Review in front")
+        await user.arrives("review")
         await user.decides("a")
         await user.press("1")
         await user.until(lambda: user.place.copy_markdown() != before, "other lessons")

@@ -222,7 +222,7 @@ async def test_enter_opens_the_details_and_escape_goes_back_step_by_step(sample:
         await user.press("escape")
         assert user.place.query_one(FilterLine).text == ""
         await user.press("i")
-        await user.until(lambda: user.place.place == "context", "Context in front")
+        await user.arrives("context")
 
 
 async def test_keys_move_select_all_filtered_rows_and_go_from_question_to_question(sample: Path, home: Path) -> None:

@@ -40,8 +40,7 @@ async def test_reflections_are_filtered_sorted_read_and_lead_to_their_loop(sampl
         await user.filter("loop:ralph")
         loop = reflections[user.table.cursor_key or ""].loop_id
         await user.press("enter")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
-        await user.until(lambda: user.table.cursor_key == user.app.view.loop(loop).id, "the loop under the cursor")
+        await user.arrives("loops", user.app.view.loop(loop).id)
 
 
 async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(sample: Path, home: Path) -> None:
@@ -59,8 +58,7 @@ async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(s
         user.place.go_to(attempted)
         await user.sees("enter show attempt")
         await user.press("enter")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
-        await user.until(lambda: user.table.cursor_key == "attempt/task-001.1", "the attempt under the cursor")
+        await user.arrives("loops", "attempt/task-001.1")
 
 
 async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
@@ -160,7 +158,7 @@ async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: P
         user.place.go_to(key)
         await user.place.run_id("to_patterns")
         await user.settled()
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.arrives("patterns")
         assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
 
 

@@ -173,7 +173,7 @@ async def test_unplayable_attempts_give_a_reason(sample: Path, home: Path) -> No
         await user.press("f1")
         assert isinstance(user.app.screen, Help)
         await user.press("escape", "3")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
+        await user.arrives("patterns")
 
         await opened(user, ENDED, 3)
         shutil.rmtree(sample / f".aiwg/ralph/tasks/{ENDED}")

@@ -79,15 +79,13 @@ async def test_links_and_enter_lead_to_the_record(sample: Path, home: Path) -> N
     async with open_dashboard(sample, home, place="review") as user:
         subject = await at_question(user, INVERSION)
         await user.press("w")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-        await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
+        await user.arrives("patterns", subject)
         assert user.place._tab == "Why"  # type: ignore[attr-defined]
         await user.go("review")
         assert front(user) == subject
         known = len(user.app.view.snapshot.decisions)
         await user.press("enter")
-        await user.until(lambda: user.place.place == "patterns", "Patterns in front")
-        await user.until(lambda: user.table.cursor_key == subject, "the pattern under the cursor")
+        await user.arrives("patterns", subject)
         assert len(user.app.view.snapshot.decisions) == known
 
 

@@ -220,7 +220,7 @@ async def test_what_if_writes_nothing_and_undoes_nothing(sample: Path, home: Pat
         assert isinstance(user.app.screen, Help)
         await user.sees("Increase the value", "What-if", "→          step_up")
         await user.press("escape", "tab", "4")
-        await user.until(lambda: user.place.place == "loops", "Loops in front")
+        await user.arrives("loops")
 
 
 async def test_every_field_can_be_reached_on_small_terminals(sample: Path, home: Path) -> None:
