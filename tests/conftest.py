@@ -27,7 +27,7 @@ pytest_plugins = ["tests.team_server"]
 GARBAGE_THRESHOLD = 50_000
 """New objects between two garbage collections."""
 gc.disable()  # until all tests are collected
-MOST_FILES = 600
+MOST_FILES = 300
 """Open files of this process between two tests."""
 LONGEST = "tests/hostile/test_terminal.py"
 MEMORY_FOLDER = "/dev/shm"

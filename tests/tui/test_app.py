@@ -484,15 +484,11 @@ async def test_filter_theme_and_glyphs_are_saved(sample: Path, home: Path) -> No
         await user.press("T", "A")
         theme = user.app.theme
         await user.sees("Theme: ")
-    app = make_app(sample, home)
-    app.user_state.load()
-    async with app.run_test(size=(120, 40)) as pilot:
-        again = User(app, pilot)
-        await again.until(lambda: app.progress is None, "the load")
-        await again.go("patterns")
-        assert app.theme == theme != "dark"
-        assert app.glyphs is ASCII
-        await again.until(lambda: 0 < len(again.table.keys) < 40, "the filter of the last run")
+    async with open_dashboard(sample, home, remembers=True) as user:
+        await user.go("patterns")
+        assert user.app.theme == theme != "dark"
+        assert user.app.glyphs is ASCII
+        assert 0 < len(user.table.keys) < 40, "the filter of the last run"
 
 
 async def test_every_screen_is_drawn_in_a_theme_and_a_screen_in_every_theme(sample: Path, home: Path) -> None:

@@ -61,9 +61,12 @@ def make_app(
     settings: Settings | None = None,
     readonly: bool = False,
     clock: Callable[[], float] | None = None,
+    remembers: bool = False,
     **kept: str,
 ) -> RalphdeckApp:
-    """The dashboard on a project, which opens at `place`, with a fixed clock and only the user state `kept`.
+    """The dashboard on a project, which opens at `place`, with a fixed clock.
+
+    It has the user state `kept`, and also that of the last run if it `remembers`.
 
     What Review could ask besides is looked for only on demand, and extraction on completion happens only on demand:
     else the picture depended on the moment.
@@ -71,6 +74,8 @@ def make_app(
     settings = settings or Settings()
     opened = Project(project_at(project), settings, by="ana", clock=lambda: now, cache=False, readonly=readonly)
     memory = UserState(home / "state.json", "project")
+    if remembers:
+        memory.load()
     memory.set(SEEN_SCREENS, " ".join(load_tables()))
     for name, value in kept.items():
         memory.set(name, value)

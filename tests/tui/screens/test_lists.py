@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.decisions.commands import Deprecate, Extract, Merge, Note, Promote, Reset
 from core.records.decisions import Verb, sign_unattended
-from tests.tui.user import NOW, User, make_app, open_dashboard, set_times
+from tests.tui.user import NOW, User, open_dashboard, set_times
 from tui.kit.drawing import TextPane
 from tui.kit.fields import FilterLine
 from tui.screens.list_screen import ListScreen
@@ -77,15 +77,11 @@ async def test_panes_are_resized_and_keep_their_sizes(sample: Path, home: Path) 
         user.app.go("loops")
         await user.settled()
         assert user.table.size.height == before, "each screen has its own sizes"
-    app = make_app(sample, home, place="patterns")
-    app.user_state.load()
-    async with app.run_test(size=(80, 40)) as pilot:
-        again = User(app, pilot)
-        await again.settled()
-        await again.until(lambda: again.table.size.height == larger, "the sizes of the last run")
-        await pilot.resize_terminal(160, 40)
-        await again.settled()
-        assert again.table.size.height > 30, "side by side the panes have other sizes"
+    async with open_dashboard(sample, home, size=(80, 40), place="patterns", remembers=True) as user:
+        await user.until(lambda: user.table.size.height == larger, "the sizes of the last run")
+        await user.pilot.resize_terminal(160, 40)
+        await user.settled()
+        assert user.table.size.height > 30, "side by side the panes have other sizes"
 
 
 async def test_a_list_is_sorted_by_columns_and_reversed_and_lists_more_actions(sample: Path, home: Path) -> None:

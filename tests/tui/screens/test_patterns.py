@@ -14,7 +14,7 @@ from core.records.patterns import Maturity
 from core.show.filter_parser import FieldKind
 from core.show.pattern_filter import PATTERN_FIELDS
 from tests.factories import decide
-from tests.tui.user import NOW, User, make_app, open_dashboard
+from tests.tui.user import NOW, User, open_dashboard
 from tui.kit.drawing import TextPane
 from tui.kit.fields import FilterLine
 from tui.kit.looks import DRAWN
@@ -92,12 +92,8 @@ async def test_a_list_is_sorted_by_key_and_by_heading_and_the_order_is_saved(sam
             uses = [user.app.view.assessment(key).uses for key in user.table.keys]
             assert uses == sorted(uses, reverse=is_descending)
         order = list(user.table.keys)
-    app = make_app(sample, home, place="patterns")
-    app.user_state.load()
-    async with app.run_test(size=(120, 40)) as pilot:
-        again = User(app, pilot)
-        await again.until(lambda: app.progress is None, "the first load")
-        assert list(again.table.keys) == order
+    async with open_dashboard(sample, home, place="patterns", remembers=True) as user:
+        assert list(user.table.keys) == order
 
 
 async def test_deprecating_needs_a_reason_and_other_decisions_are_undone_and_redone(sample: Path, home: Path) -> None:

@@ -43,22 +43,33 @@ async def test_reflections_are_filtered_sorted_read_and_lead_to_their_loop(sampl
         await user.arrives("loops", user.app.view.loop(loop).id)
 
 
-async def test_a_reflection_without_a_loop_opens_its_attempt_or_gives_a_reason(sample: Path, home: Path) -> None:
+async def test_a_reflection_opens_its_attempt_or_the_patterns_of_its_session_or_gives_a_reason(
+    sample: Path, home: Path
+) -> None:
     memory = sample / ".aiwg/ralph/memory/tasks/lost.json"
-    reflection = {"iteration": 1, "content": "Nobody knows where this was"}
+    reflection = {"iteration": 1, "content": "Without a session"}
     memory.write_text(json.dumps({"task_id": "lost", "reflections": [reflection]}))
     async with open_dashboard(sample, home, place="reflections") as user:
-        reflections = user.app.view.snapshot.reflections
-        lost = next(key for key, reflection in reflections.items() if reflection.task_id == "lost")
-        user.place.go_to(lost)
+        view = user.app.view
+        reflections = view.snapshot.reflections
+        user.place.go_to(next(key for key, one in reflections.items() if one.task_id == "lost"))
         await user.pilot.pause()
         await user.press("enter")
         assert "Its loop is unknown" in user.toasts()[-1]
-        attempted = next(key for key, one in reflections.items() if one.task_id == "task-001" and one.attempt == 1)
-        user.place.go_to(attempted)
+        user.place.go_to(
+            next(key for key, one in reflections.items() if one.task_id == "task-001" and one.attempt == 1)
+        )
         await user.sees("enter show attempt")
         await user.press("enter")
         await user.arrives("loops", "attempt/task-001.1")
+        await user.go("reflections")
+        of_loop = {key: view.snapshot.find_loop(one.loop_id) for key, one in reflections.items()}
+        key, loop = next((k, one) for k, one in of_loop.items() if one and view.loop_patterns(one.id).extracted)
+        user.place.go_to(key)
+        await user.place.run_id("to_patterns")
+        await user.settled()
+        await user.arrives("patterns")
+        assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
 
 
 async def test_recurring_learnings_unfold_and_give_a_pattern_that_can_be_undone(sample: Path, home: Path) -> None:
@@ -148,18 +159,6 @@ async def test_drafts_are_labelled_and_those_that_only_count_actions_are_not_lis
         assert len(user.table.keys) == len(reflections) - len(counting)
         user.place.go_to(next(key for key, one in reflections.items() if one.draft and one.attempt == 9))
         await user.sees("draft  The approach carried", "draft, not reviewed yet")
-
-
-async def test_a_key_shows_the_patterns_of_the_session_of_a_reflection(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home, place="reflections") as user:
-        view = user.app.view
-        of_loop = {key: view.snapshot.find_loop(one.loop_id) for key, one in view.snapshot.reflections.items()}
-        key, loop = next((k, one) for k, one in of_loop.items() if one and view.loop_patterns(one.id).extracted)
-        user.place.go_to(key)
-        await user.place.run_id("to_patterns")
-        await user.settled()
-        await user.arrives("patterns")
-        assert user.table.cursor_key in {one.pattern_id for one in view.loop_patterns(loop.id).extracted}
 
 
 WILD = "\x1b]0;title\x07 [/] [@click=app.quit]lock first[/]\u202e the\nrest \ud800"

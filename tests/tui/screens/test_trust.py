@@ -32,14 +32,28 @@ async def _choose(user: User, key: str) -> None:
     await user.settled()
 
 
-async def test_a_new_project_asks_first_and_shows_what_it_brings(elsewhere: Path, home: Path) -> None:
-    async with open_dashboard(elsewhere, home) as user:
+async def test_a_new_project_asks_first_and_no_key_typed_before_it_was_seen_answers(
+    elsewhere: Path, home: Path
+) -> None:
+    seconds = [0.0]
+    async with open_dashboard(elsewhere, home, clock=lambda: seconds[0]) as user:
         await user.until(lambda: isinstance(user.app.screen, TrustDialog), "the question")
         assert "Decisions made elsewhere" in user.text()
+        for key in "tdl":  # the user types on
+            await user.press(key)
+            seconds[0] += 0.4
+        assert isinstance(user.app.screen, TrustDialog)
+        seconds[0] += 0.6
         await user.press("escape")
         await user.settled()
         assert "not trusted" in user.text()
         assert find_answer(ProjectPaths(elsewhere)) is None
+        await user.press("C")
+        await user.until(lambda: isinstance(user.app.screen, TrustDialog), "the question")
+        seconds[0] += 1.0
+        await _choose(user, "c")
+        assert not user.app.view.snapshot.curation.claims
+        assert user.app.view.snapshot.curation.pins
 
 
 async def test_trust_confirms_no_decision_and_each_is_confirmed_in_the_log(elsewhere: Path, home: Path) -> None:
@@ -55,13 +69,6 @@ async def test_trust_confirms_no_decision_and_each_is_confirmed_in_the_log(elsew
         await user.press("a")
         await user.until(lambda: len(user.app.view.snapshot.curation.claims) == len(claims) - 1, "one decision")
         assert first not in user.app.view.snapshot.curation.claims
-
-
-async def test_all_decisions_can_be_confirmed_at_once(elsewhere: Path, home: Path) -> None:
-    async with open_dashboard(elsewhere, home, place="log") as user:
-        await _choose(user, "c")
-        assert not user.app.view.snapshot.curation.claims
-        assert user.app.view.snapshot.curation.pins
 
 
 async def test_a_declined_project_is_not_asked_about_again(elsewhere: Path, home: Path) -> None:
@@ -99,19 +106,6 @@ async def test_a_folder_without_records_is_not_asked_about(tmp_path: Path, home:
     async with open_dashboard(folder, home) as user:
         await user.settled()
         assert not isinstance(user.app.screen, TrustDialog)
-
-
-async def test_a_key_typed_before_the_question_was_seen_does_not_answer_it(elsewhere: Path, home: Path) -> None:
-    seconds = [0.0]
-    async with open_dashboard(elsewhere, home, clock=lambda: seconds[0]) as user:
-        await user.until(lambda: isinstance(user.app.screen, TrustDialog), "the question")
-        for key in "tdl":  # the user types on
-            await user.press(key)
-            seconds[0] += 0.4
-        assert isinstance(user.app.screen, TrustDialog)
-        assert find_answer(ProjectPaths(elsewhere)) is None
-        seconds[0] += 0.6
-        await _choose(user, "t")
 
 
 async def test_it_does_not_open_over_a_card_of_review(elsewhere: Path, home: Path) -> None:
