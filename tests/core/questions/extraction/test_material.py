@@ -28,6 +28,7 @@ from core.questions.extraction.material import (
     MAX_FAILURES,
     Materials,
     clean_material,
+    clean_record,
     remove_controls,
 )
 from core.records.debug_sessions import Failure, Fix
@@ -290,6 +291,8 @@ def test_the_prompt_and_the_phrases_of_the_loop_are_removed_and_other_texts_stay
     assert remove_controls("make every test of  the cart pass", (PROMPT,)) == ""
     assert remove_controls("Make every test of the ca\u2026", (PROMPT,)) == ""
     assert remove_controls(f"ALL GREEN\n{STEP}", (PROMPT, "ALL GREEN")) == STEP
+    cleaned = clean_record({"steps": ["<promise>ALL GREEN</promise>", STEP, 3, None], "diff_pattern": "LOOP_COMPLETE"})
+    assert cleaned == {"steps": [STEP, 3, None], "diff_pattern": "LOOP_COMPLETE"}, "code stays as it is"
 
 
 def material_of(*iterations: Iteration, runner: str = "ralph-loop", **fields: Any) -> Material:
