@@ -66,9 +66,9 @@ SECTIONS: Final[dict[str, dict[str, Place | GroupPlace]]] = {
         "start": Place("start:start", "Set up a project, connect agents, and learn from the sessions they left."),
         "now": Place("now:now", "Print what needs you, what happened, whether lessons help, and which are new."),
         "init": Place("start:init", "Begin a project in a repository."),
-        "trust": Place("trust:trust", "Decide whether agents get what a project contains."),
+        "trust": Place("start:trust", "Decide whether agents get what a project contains."),
         "connect": Place("connect:connect", "Connect coding agents: hooks, MCP server, instructions."),
-        "compile": Place("compile:compile_lessons", "Write approved lessons into AGENTS.md, CLAUDE.md, rules, skills."),
+        "compile": Place("connect:compile_lessons", "Write approved lessons into AGENTS.md, CLAUDE.md, rules, skills."),
         "doctor": Place("doctor:doctor", "Check a project, connected agents and the terminal; repair old patterns."),
         "mcp": Place("mcp:mcp", "Serve a project to an agent over the Model Context Protocol."),
     },
@@ -100,7 +100,7 @@ Examples:
                 "note": Place("decisions:note", "Add a note to a pattern."),
                 "invert": Place("decisions:invert", "Review patterns that should become warnings."),
                 "merge": Place("patterns:merge", "List pairs of similar patterns, or merge two."),
-                "anchors": Place("anchors:anchors", "Show or change the files and names that a pattern is about."),
+                "anchors": Place("patterns:anchors", "Show or change the files and names that a pattern is about."),
                 "prune": Place("patterns:prune", "Archive patterns that rarely helped or are unused; restore them."),
                 "export": Place(
                     "exchange:export_patterns", "Write patterns to a file that another project can import."
@@ -111,9 +111,9 @@ Examples:
         "lesson": Place("lessons:lesson", "Review what agents wrote into their memories, and their reflections."),
         "review": Place("review:review", "List the questions that need a decision, show one, or snooze it."),
         "undo": Place("decisions:undo", "Undo the newest decision in effect, or repeat the one undone last."),
-        "log": Place("decision_log:log", "List the decisions, or verify the hash chain of the decision log."),
+        "log": Place("decisions:log", "List the decisions, or verify the hash chain of the decision log."),
         "changes": Place("changes:changes", "Show what changed between two moments, or would with other thresholds."),
-        "check": Place("policy_check:check_command", "Check a project against a policy, for CI."),
+        "check": Place("scan:check_command", "Check a project against a policy, for CI."),
     },
     "Team": {
         "team": GroupPlace(
@@ -151,12 +151,12 @@ Examples:
                 "list": Place("loops:list_loops", "List what agents are doing and did, of every source."),
                 "show": Place("loops:show", "Show a loop with its iterations, lessons, files and transcripts."),
                 "inject": Place("inject:inject", "Print the lessons that a loop or a task is given."),
-                "extract": Place("extract:extract", "Extract patterns from finished loops, tasks and debug sessions."),
+                "extract": Place("loops:extract", "Extract patterns from finished loops, tasks and debug sessions."),
                 "record": Place("reports:record", "Record the outcome of a loop, a use of a pattern, or an error."),
                 "score": Place("reports:score", "Score how well loops and attempts worked; print their errors."),
             },
         ),
-        "watch": Place("watch:watch", "Follow a project without a screen; extract and prune automatically."),
+        "watch": Place("now:watch", "Follow a project without a screen; extract and prune automatically."),
     },
     "Memory": {
         "task": GroupPlace(
@@ -182,7 +182,7 @@ Examples:
                     "task_attempts:complete", "Close an attempt with its outcome and draft the reflection, or pause."
                 ),
                 "reflect": Place("task_attempts:reflect", "Write the reflection on an attempt."),
-                "list": Place("tasks:list_tasks", "List the tasks with their attempts, or similar tasks."),
+                "list": Place("history:list_tasks", "List the tasks with their attempts, or similar tasks."),
                 "show": Place("history:show", "Print, export or replay the attempts at a task."),
             },
         ),
@@ -205,15 +205,15 @@ Examples:
                 "archive": Place("debug:archive", "Archive the sessions whose retention time is over."),
             },
         ),
-        "search": Place("search:search", "Search tasks: their attempts, actions, reflections and errors."),
+        "search": Place("history:search", "Search tasks: their attempts, actions, reflections and errors."),
     },
     "Agents": {
         "hook": Place("hook:hook", "Answer one hook event of a coding agent."),
     },
     "Analyse": {
         "metrics": Place("metrics:metrics", "Print whether lessons help, and how the project develops."),
-        "cost": Place("cost:cost", "Show what lessons and agents' own files cost, or the usage of loops."),
-        "experiment": Place("experiment:experiment", "Hold lessons out by chance, and show whether they help."),
+        "cost": Place("loops:cost", "Show what lessons and agents' own files cost, or the usage of loops."),
+        "experiment": Place("metrics:experiment", "Hold lessons out by chance, and show whether they help."),
         "scan": Place("scan:scan", "Scan texts for dangerous instructions, and mask their secrets."),
     },
 }

@@ -21,8 +21,7 @@ from core.agents.hooks.events import MAX_EVENT, parse_event, project_folder
 from core.base.errors import BadInput, DamagedError, ProjectNotFound, RalphdeckError
 from core.base.paths import find_project, project_at
 from core.base.text import visible_line
-from core.cli.support.event_input import read_stdin
-from core.cli.support.process import prepare_process
+from core.cli.support.process import prepare_process, read_stdin
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths

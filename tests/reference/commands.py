@@ -9,8 +9,8 @@ from typing import Final
 
 import click
 
-from core.cli.groups import Program
 from core.cli.json.documents import DOCUMENTS
+from core.cli.program import Program
 from core.cli.support.options import SHARED_OPTIONS
 from tui.cli import cli
 

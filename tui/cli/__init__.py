@@ -14,7 +14,7 @@ import click
 
 from core.cli import program
 from core.cli.command_table import Place
-from core.cli.groups import Program
+from core.cli.program import Program
 
 THEME: Final = "tui.theme"  # key of the chosen theme in the metadata of the click context
 _VARIABLE: Final = "RALPHDECK_THEME"

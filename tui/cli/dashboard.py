@@ -159,8 +159,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
     theme = chosen_theme()
     gc.disable()  # the app enables it when the project is open: nearly everything created until then stays
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    from core.cli.support.logs import start_logging
-    from core.cli.support.user_files import keymap_file
+    from core.cli.support.user_files import keymap_file, start_logging
     from core.files.user_files import state_file
     from tui.app import run  # loads textual
 

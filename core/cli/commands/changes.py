@@ -25,9 +25,15 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.as_of import PastMoment, remark_undated
 from core.cli.support.options import ReadingCommand, choose_mode
-from core.cli.support.project import chosen_project, named_project, open_project, read_configuration
+from core.cli.support.project import (
+    PastMoment,
+    chosen_project,
+    named_project,
+    open_project,
+    read_configuration,
+    remark_undated,
+)
 from core.learning import threshold_replay
 from core.learning.outcomes import criterion_weight, effective_weight, should_deprecate_criterion
 

@@ -27,10 +27,16 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.as_of import PastMoment
-from core.cli.support.id_completion import complete_session
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, Words, choose_mode
-from core.cli.support.project import chosen_project, decider, now, open_project, read_configuration
+from core.cli.support.project import (
+    PastMoment,
+    chosen_project,
+    complete_session,
+    decider,
+    now,
+    open_project,
+    read_configuration,
+)
 from core.records.debug_sessions import ESCALATED, IN_PROGRESS, STATUSES, DebugSession
 from core.show.pages.signs import session_status_sign
 from core.tasks import debug_index as keys

@@ -1,25 +1,37 @@
-"""`ralphdeck debug run`, `record` and `failure`: record a debug session from a script, and find known fixes."""
+"""`ralphdeck debug record` and `run`: an agent records a debug session, and the runs of its command."""
 
 from __future__ import annotations
 
+import os
+import selectors
 import shlex
+import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from core.base.errors import BadInput, ProjectNotFound, Refused
 from core.base.paths import BEGIN_COMMAND, is_folder, relative_to_project
 from core.base.text import plural, visible_line
+from core.cli.commands.reports import print_recorded_counts
 from core.cli.json import debug as debug_json
 from core.cli.json.loops import record_update
 from core.cli.render.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
-from core.cli.support.id_completion import complete_loop, complete_pattern, complete_session
-from core.cli.support.input_file import read_input
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, ReadingCommand, choose_mode
-from core.cli.support.project import chosen_project, decider, now, open_project
-from core.cli.support.work_options import print_recorded_counts
+from core.cli.support.process import read_input
+from core.cli.support.project import (
+    chosen_project,
+    complete_loop,
+    complete_pattern,
+    complete_session,
+    decider,
+    now,
+    open_project,
+)
 from core.files.file_reader import MAX_BYTES
 from core.records.debug_sessions import (
     ABANDONED,
@@ -39,6 +51,96 @@ if TYPE_CHECKING:
     from core.project.error_advice import SuccessResult
     from core.records.debug_sessions import DebugSession, Execution
     from core.tasks.recorder import DebugRecorder
+
+
+MAX_COPY: Final = 4 << 20  # bytes of output that are kept: half from its start, half from its end
+_CHUNK: Final = 1 << 16
+_LINGER_SECONDS: Final = 0.5  # wait for output of programs that the command left running
+_POLL_SECONDS: Final = 0.1
+_SIGNALLED: Final = 128  # plus the number of the signal, as in a shell
+
+
+class CommandRun(NamedTuple):
+    """A command that ended."""
+
+    exit_code: int
+    output: bytes  # standard output and standard error, as they came
+    report: bytes  # standard output alone
+    duration_ms: float
+
+
+class _Copy:
+    """The start and the end of a stream."""
+
+    def __init__(self) -> None:
+        self._start = bytearray()
+        self._end = bytearray()
+
+    def add(self, data: bytes) -> None:
+        room = max(MAX_COPY // 2 - len(self._start), 0)
+        self._start += data[:room]
+        self._end += data[room:]
+        if len(self._end) > MAX_COPY:
+            del self._end[: -MAX_COPY // 2]
+
+    def get(self) -> bytes:
+        return bytes(self._start + self._end[-MAX_COPY // 2 :])
+
+
+def run_command(words: Sequence[str], *, quiet_stdout: bool = False) -> CommandRun:
+    """Run a command in the current folder without a shell, and wait for it.
+
+    With `quiet_stdout` its standard output goes to standard error. An interrupt reaches the command too; it is raised
+    after the command has ended. Raises BadInput if the command cannot be started.
+    """
+    started = time.monotonic()
+    try:
+        child = subprocess.Popen(list(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"cannot run {visible_line(words[0], 120)}: {reason}") from None
+    output, report = _Copy(), _Copy()
+    is_interrupted = False
+    assert child.stdout is not None and child.stderr is not None
+    with child.stdout, child.stderr, selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ, 2 if quiet_stdout else 1)
+        selector.register(child.stderr, selectors.EVENT_READ, 2)
+        ended: float | None = None
+        while selector.get_map():
+            try:
+                ready = selector.select(_POLL_SECONDS)
+            except KeyboardInterrupt:
+                is_interrupted = True
+                continue
+            if not ready:
+                ended = ended or (time.monotonic() if child.poll() is not None else None)
+                if ended is not None and time.monotonic() - ended > _LINGER_SECONDS:
+                    break
+            for key, _ in ready:
+                data = os.read(key.fd, _CHUNK)
+                if not data:
+                    selector.unregister(key.fileobj)
+                    continue
+                output.add(data)
+                if key.fileobj is child.stdout:
+                    report.add(data)
+                with suppress(OSError):  # the reader of the output has ended; the run is recorded all the same
+                    _write(key.data, data)
+    while child.poll() is None:
+        try:
+            child.wait()
+        except KeyboardInterrupt:
+            is_interrupted = True
+    if is_interrupted:
+        raise KeyboardInterrupt
+    code = child.returncode if child.returncode >= 0 else _SIGNALLED - child.returncode
+    return CommandRun(code, output.get(), report.get(), (time.monotonic() - started) * 1000)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
 
 AUTO: Final = "auto"
 
@@ -98,7 +200,7 @@ def run(session_id: str, command: tuple[str, ...], given: str | None) -> None:
 
 
 def _read(given: str) -> tuple[int | None, Execution]:
-    from core.cli.support.input_file import read_input
+    from core.cli.support.process import read_input
     from core.tasks.recorder import read_run
 
     made = read_run(read_input(Path(given), MAX_BYTES), str(chosen_project().project), now())
@@ -108,7 +210,6 @@ def _read(given: str) -> tuple[int | None, Execution]:
 
 
 def _execute(command: tuple[str, ...]) -> tuple[int, Execution]:
-    from core.cli.support.command_run import run_command
     from core.tasks.recorder import describe_run
 
     done = run_command(command, quiet_stdout=wants_json())
@@ -282,7 +383,7 @@ def _analyse(
 
 def _fix(session_id: str, description: str, files: tuple[str, ...], diff: str | None) -> None:
     """Record the fix for the newest failing run of a session."""
-    from core.cli.support.input_file import read_input
+    from core.cli.support.process import read_input
     from core.tasks.session_files import files_of_diff
 
     recorder = _recorder()

@@ -1,4 +1,4 @@
-"""`ralphdeck doctor`: check a project, its team, the terminal and the file watcher."""
+"""`ralphdeck doctor`: checks a project, connected agents and the terminal, and repairs old patterns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 import os
 import platform
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,16 +16,34 @@ import click
 
 from core import __version__
 from core.base.errors import BadInput, ProjectNotFound, RalphdeckError, Unwritable, install_hint
+from core.base.masking import mask_secrets
 from core.base.text import plural, visible_line
-from core.cli.groups import Program
+from core.cli.commands.decisions import decide, print_unchanged
+from core.cli.json import patterns as patterns_json
 from core.cli.json import setup as setup_json
+from core.cli.program import Program
 from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
-from core.cli.support.connection_checks import ERROR, NOTE, OK, WARNING, Found, check_connections, check_terminal
-from core.cli.support.id_completion import complete_pattern
+from core.cli.support.connection_checks import (
+    ERROR,
+    NOTE,
+    OK,
+    WARNING,
+    Found,
+    check_connections,
+    check_team,
+    check_terminal,
+)
 from core.cli.support.options import ReadingCommand, choose_mode, reason_option
-from core.cli.support.project import chosen_project, is_readonly, open_project, read_configuration
+from core.cli.support.project import (
+    chosen_project,
+    complete_pattern,
+    is_readonly,
+    open_project,
+    read_configuration,
+    warn_of_user_settings,
+)
 from core.cli.support.signature import find_signature
-from core.cli.support.team_checks import check_team
+from core.decisions.commands import RepairPatterns
 from core.files.user_files import damaged_files, read_tables, state_file
 from core.records.findings import Finding, Severity
 from core.records.loops import Liveness, LoopStatus
@@ -36,10 +55,12 @@ if TYPE_CHECKING:
     from core.cli.json.wire import Wire
     from core.index.project_state import ProjectState
     from core.project.project import Project
-    from core.records.patterns import OldRecords
+    from core.records.patterns import OldRecords, RecordRepair
     from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import Record, VectorSubject
     from core.sources.adapters.contract import AdapterReport
     from core.sources.configuration import Configuration, SettingValue
+
 
 _COLOURS: Final = {OK: "green", WARNING: "yellow", ERROR: "red"}
 _INOTIFY: Final = Path("/proc/sys/fs/inotify")
@@ -100,12 +121,8 @@ def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str
     """
     mode = choose_mode({"--repair": "pattern_ids apply reason", "--embed": "", "": ""})
     if mode == "--repair":
-        from core.cli.commands.repair import repair_patterns
-
         repair_patterns(pattern_ids, is_applied=apply, reason=reason)
     elif mode == "--embed":
-        from core.cli.commands.repair import compute_vectors
-
         compute_vectors()
     else:
         _check()
@@ -226,7 +243,7 @@ def _project(paths: ProjectPaths) -> Iterator[Found]:
 
 
 def _trust(project: Project) -> Iterator[Found]:
-    from core.cli.support.trust import describe_trust
+    from core.cli.support.signature import describe_trust
     from core.project.trust import find_arrivals
 
     arrivals = find_arrivals(project)
@@ -523,3 +540,122 @@ def _versions() -> str:
         except PackageNotFoundError:
             found.append(f"{package} missing")
     return ", ".join(found)
+
+
+def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str) -> None:
+    """Print the repairs of patterns, all if none is named; with `is_applied` make them."""
+    from core.index.project_state import all_findings
+
+    project = open_project()
+    warn_of_user_settings()
+    records = project.repairs([project.view.find_pattern(one).id for one in dict.fromkeys(pattern_ids)])
+    if not is_applied:
+        if wants_json():
+            print_object(
+                patterns_json.RepairList,
+                repairs=[_repair_json(one) for one in records.repairs],
+                left=records.left,
+                findings=all_findings(project.view),
+            )
+        else:
+            _print_repairs(records)
+    elif records.repairs:
+        decide(project, RepairPatterns(records.repairs, reason=reason))
+        for source in dict.fromkeys(source for one in records.repairs for source in one.other_sources):
+            remark(_name_other(source))
+    else:
+        print_unchanged("no pattern needs a repair")
+
+
+def _name_other(source: str) -> str:
+    return f"{source} has another fix; to extract it afterwards: ralphdeck loop extract {source}"
+
+
+def _repair_json(repair: RecordRepair) -> Wire:
+    return patterns_json.PatternRepair.of(
+        repair.pattern,
+        action="archive" if repair.is_archived else "repair",
+        problems=[problem.value for problem in repair.problems],
+        reason=repair.reason,
+        other_sources=repair.other_sources,
+        changes=repair.text_changes,
+    )
+
+
+def _print_repairs(records: OldRecords) -> None:
+    for repair in records.repairs:
+        line((repair.pattern.id, "bold"), "  archive: " if repair.is_archived else "  repair: ", repair.reason)
+        if repair.is_archived:
+            line(f"  {repair.pattern.title}: {repair.pattern.description}")
+        for part, before, after in repair.text_changes:
+            if part in ("template", "diff"):
+                line(f"  {part}: {'removed' if not after else 'replaced' if before else 'added'}")
+                for code, mark in ((before, "-"), (after, "+")) if part == "template" else ((after, " "),):
+                    for text in mask_secrets(code).splitlines():
+                        line(f"    {mark} {text}".rstrip())
+            else:
+                line(f"  {part}: {mask_secrets(before) or '(none)'} → {mask_secrets(after) or '(none)'}")
+        for source in repair.other_sources:
+            line(f"  {_name_other(source)}")
+    archived = sum(repair.is_archived for repair in records.repairs)
+    left = (
+        f"; {plural(len(records.left), 'pattern')} that a person decided on or edited would stay"
+        if records.left
+        else ""
+    )
+    if records.repairs:
+        changed = len(records.repairs) - archived
+        remark(
+            f"{changed:,} to repair, {archived:,} to archive{left}; to write this: ralphdeck doctor --repair --apply"
+        )
+    else:
+        remark(f"no pattern needs a repair{left}")
+
+
+def compute_vectors() -> None:
+    """Compute the missing vectors of patterns, tasks and instructions for agents."""
+    from core.questions.conflict import index_instructions
+    from core.retrieval.embeddings import EXTRA, INSTRUCTIONS, MODEL, PATTERNS, TASKS, is_available
+    from core.tasks.task_links import embeddable_work
+
+    if not is_available():
+        raise BadInput(f"the embedding model is not installed or is disabled; {install_hint(EXTRA)}")
+    project = open_project(asks=False)
+    project.read_adapted()
+    patterns, tasks = project.view.snapshot.patterns, embeddable_work(project.view.snapshot)
+    instructions = index_instructions(project.view)
+    patterns_made = _compute(PATTERNS, patterns, "Reading patterns")
+    tasks_made = _compute(TASKS, tasks, "Reading tasks")
+    instructions_made = _compute(INSTRUCTIONS, instructions, "Reading instructions")
+
+    if wants_json():
+        print_object(
+            setup_json.VectorCounts,
+            model=MODEL,
+            made=patterns_made,
+            patterns=len(patterns),
+            tasks_made=tasks_made,
+            tasks=len(tasks),
+            instructions_made=instructions_made,
+            instructions=len(instructions),
+        )
+    else:
+        for noun, made, total in (
+            ("pattern", patterns_made, len(patterns)),
+            ("task", tasks_made, len(tasks)),
+            ("instruction", instructions_made, len(instructions)),
+        ):
+            if made:
+                line(f"computed vectors for {plural(made, noun)}; all {total:,} have one")
+            elif total or noun == "pattern":
+                line(f"vectors are up to date: {plural(total, noun)}")
+
+
+def _compute(subject: VectorSubject[Record], records: Mapping[str, Record], label: str) -> int:
+    from core.retrieval.embeddings import Embeddings
+
+    embeddings = Embeddings(chosen_project(), subject)
+    missing = len(embeddings.missing(records))
+    is_watched = missing > 0 and sys.stderr is not None and sys.stderr.isatty()
+    with click.progressbar(length=missing, label=label, file=sys.stderr, hidden=not is_watched) as bar:
+        return embeddings.make(records, lambda done, _all: bar.update(done - bar.pos))

@@ -9,6 +9,7 @@ import click
 
 from core.base.errors import BadInput
 from core.base.text import plural, visible_line
+from core.cli.commands.patterns import PatternFilter, filter_options
 from core.cli.json import patterns as patterns_json
 from core.cli.render.output import (
     Column,
@@ -24,9 +25,8 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.input_file import read_input
 from core.cli.support.options import DecidingCommand, ReadingCommand, output_option, reason_option
-from core.cli.support.pattern_filter import PatternFilter, filter_options
+from core.cli.support.process import read_input
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
 from core.decisions.commands import ImportPatterns
 from core.files.atomic_write import export_file, write_file

@@ -1,38 +1,60 @@
-"""`ralphdeck task show`: print, export or replay the attempts at a task."""
+"""`ralphdeck task list` and `show`, with replay, and `search`: what happened before."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from core.base.errors import UnknownRecord
+from core.base.errors import BadInput, UnknownRecord
 from core.base.masking import mask_secrets
 from core.base.settings import WatchSettings
 from core.base.text import plural, visible_line
+from core.base.validation import ambiguous_id_error, find_matching_ids
 from core.cli.json import loops as loops_json
 from core.cli.json import tasks as tasks_json
 from core.cli.render.document import DIFF_COLOURS, print_document, print_reflections
-from core.cli.render.output import end, json_bytes, line, percent, print_json, print_object, remark, wants_json
-from core.cli.support.id_completion import complete_task
-from core.cli.support.options import NumberRange, ReadingCommand, WholeNumber, choose_mode, words_option
-from core.cli.support.project import chosen_project, now, read_configuration
+from core.cli.render.output import (
+    OUTCOME_COLOURS,
+    Column,
+    end,
+    id_column,
+    json_bytes,
+    line,
+    minute,
+    percent,
+    print_json,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+)
+from core.cli.support.options import MOMENT, NumberRange, Parsed, ReadingCommand, WholeNumber, choose_mode, words_option
+from core.cli.support.project import chosen_project, complete_task, now, read_configuration, read_snapshot
 from core.files.atomic_write import export_file, write_file
-from core.records.episodes import Attempt, Task
+from core.index.search_words import SearchFilters, SearchHit, SearchPlace, SearchWords
+from core.records.episodes import TASK_STATUSES, Attempt, Task, TaskStatus, group_by_task
 from core.records.loops import Outcome
 from core.show.pages.markdown import blocks_markdown, to_markdown
-from core.tasks.attempts import MAX_PAUSE, AttemptCondition, Verdict, assess_attempt
+from core.tasks.attempts import MAX_PAUSE, AttemptCondition, AttemptState, Verdict, assess_attempt, describe_state
+from core.tasks.task_links import MAX_TASKS
+from core.trust.projects import require_trust
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
     from core.cli.json.wire import Wire
     from core.records.findings import Finding
+    from core.records.snapshot import Snapshot
+    from core.retrieval.embeddings import PastTask
     from core.tasks.attempts import ReplayStep
     from core.tasks.history import AttemptDetail, TaskHistory, WholeHistory
+    from core.tasks.task_links import SimilarTask
+
 
 _LIMIT: Final = 50
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
@@ -343,3 +365,289 @@ def _clock(seconds: float | None) -> str:
         return "        "
     minutes, rest = divmod(int(seconds), 60)
     return f"+{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+_SNIPPET = 160  # Longest excerpt, in characters.
+_MOST_HITS = 50
+_NOT_SEARCHED = (
+    "Searched: tasks with their attempts, actions, reflections and errors. Not searched: patterns, lessons, and loops "
+    "without a task; the palette of the dashboard (key :) finds them"
+)
+_INDEXING_SECONDS = 2.0  # Time that a search spends on the index after its answer.
+
+
+def _when(*, end_of_day: bool) -> Parsed[datetime]:
+    """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`."""
+
+    def parse(value: Any) -> datetime | None:
+        from core.index.search_words import parse_moment
+
+        try:
+            return parse_moment(str(value), now(), end_of_day=end_of_day)
+        except BadInput:
+            return None
+
+    return Parsed("time", "time", MOMENT.usage, parse)
+
+
+@click.command(cls=ReadingCommand)
+@click.argument("query", nargs=-1, required=True, metavar="QUERY...")
+@words_option(
+    "--in",
+    "places",
+    words=(place.value for place in SearchPlace),
+    help="Only in these. tasks are tasks, attempts, plans, milestones and results; errors are failed actions, the "
+    "error log, and the failures of debug sessions.",
+)
+@click.option(
+    "--task", metavar="TASK", shell_complete=complete_task, help="Only this task, or an attempt such as task-001.2."
+)
+@words_option("--status", words=(status.value for status in TaskStatus), help="Only tasks with these states.")
+@click.option("--agent", metavar="NAME", help="Only records of this agent.")
+@words_option(
+    "--outcome",
+    words=(outcome.value for outcome in Outcome),
+    help="Only attempts with these outcomes; of a task, its last attempt.",
+)
+@click.option(
+    "--since", type=_when(end_of_day=False), metavar="TIME", help="Not before this time, such as 2026-02-01 or 7d."
+)
+@click.option("--until", type=_when(end_of_day=True), metavar="TIME", help="Not after this time, or this day.")
+@click.option(
+    "--limit", type=WholeNumber(min=0), default=_MOST_HITS, show_default=True, metavar="N", help="At most N hits."
+)
+def search(
+    query: tuple[str, ...],
+    places: frozenset[str],
+    task: str | None,
+    status: frozenset[str],
+    agent: str | None,
+    outcome: frozenset[str],
+    limit: int,
+    **period: datetime | None,
+) -> None:
+    """Search tasks: their attempts, actions, reflections and errors.
+
+    Lists the records that contain all words of QUERY, ignoring case, best hits first. Patterns and other reflections
+    are found by the palette of the dashboard (key :).
+
+    All words must occur in one record, such as an action. For a phrase, put double quotes inside single quotes:
+    '"exit 1"'. Whole words that follow each other come first, then whole words, then parts of words, each newest
+    first. Times without a zone are UTC. Filters in QUERY, such as in:errors, mean the same as options; tool:NAME, for
+    the actions with a tool, has no option.
+
+    \b
+    Examples:
+      ralphdeck search oauth AuthConfig
+      ralphdeck search '"exit 1"' --in errors --outcome failure,timeout
+      ralphdeck search tsc --task task-001.2
+      ralphdeck search ECONNRESET --since 2026-02-01 --agent software-implementer --json
+    """
+    from msgspec.structs import replace
+
+    from core.index.search import search_indexed
+    from core.index.search_words import parse_search
+    from core.tasks.task_files import find_attempt
+
+    paths = chosen_project()
+    try:
+        words, filters = parse_search(" ".join(query), paths, now())
+    except BadInput as error:
+        raise click.UsageError(str(error)) from None
+    options = {
+        "places": frozenset(map(SearchPlace, places)),
+        "statuses": frozenset(map(TaskStatus, status)),
+        "agent": agent,
+        "outcomes": frozenset(map(Outcome, outcome)),
+        **period,
+    }
+    filters = replace(filters, **{name: value for name, value in options.items() if value})
+    if task:
+        task_id, attempt = find_attempt(paths, task)
+        filters = replace(filters, task_id=task_id, attempt=attempt)
+    run = search_indexed(paths, words, filters, limit)
+    found = run.result
+    columns = (
+        Column("AT (UTC)", lambda hit: minute(hit.at), expendable=1),
+        Column("WHERE", _where, least=24),
+        Column("IN", lambda hit: hit.place.value, expendable=2),
+        Column("MATCH", lambda hit: words.snippet(hit.text, _SNIPPET), free=True),
+    )
+
+    hits = (tasks_json.SearchHit.of(hit, snippet=words.snippet(hit.text, _SNIPPET)) for hit in found.hits)
+    try:
+        if wants_json():
+            print_object(
+                tasks_json.SearchResult, findings=found.findings, hits=hits, total=found.total, is_exact=found.is_exact
+            )
+        else:
+            print_table(columns, found.hits)
+            if not found.total:
+                remark(f"nothing found{_hint(paths, words, filters)}")
+                remark(_NOT_SEARCHED)
+            elif found.total > len(found.hits):
+                more = plural(found.total - len(found.hits), "more hit")
+                remark(f"{more if found.is_exact else f'more than {more}'}; see --limit")
+        end(found.findings)
+    finally:
+        run.end(_INDEXING_SECONDS)
+
+
+def _hint(paths: ProjectPaths, words: SearchWords, filters: SearchFilters) -> str:
+    from core.tasks.task_files import task_ids
+
+    if not task_ids(paths):
+        return "; this project has no tasks yet"
+    if filters != SearchFilters():
+        return " that matches the filters; try without them"
+    return f": no record has all {len(words)} words; try fewer" if len(words) > 1 else ""
+
+
+def _where(hit: SearchHit) -> str:
+    work = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None and hit.task_id else hit.task_id
+    return f"{work} action {hit.action}" if hit.action is not None else work or hit.subject
+
+
+_MAX_SHOWN = 300  # Characters of a text that are printed.
+COLUMNS = (
+    id_column("ID", lambda row: row.task.id),
+    Column("STATUS", lambda row: describe_state(row.task, row.attempts)),
+    Column("ATTEMPTS", lambda row: str(len(row.attempts)), right=True, expendable=2),
+    Column("LAST OUTCOME", lambda row: row.last.label, colours=OUTCOME_COLOURS),
+    Column(
+        "OPEN",
+        lambda row: row.condition.state.word if row.condition else "",
+        colours={AttemptState.LEFT.word: "yellow"},
+    ),
+    Column("UPDATED", lambda row: minute(row.task.updated_at), expendable=1),
+    Column("DESCRIPTION", lambda row: row.task.description, free=True),
+)
+
+
+class _Row(NamedTuple):
+    """One task with its attempts; `open` is the newest open attempt."""
+
+    task: Task
+    attempts: Sequence[Attempt]
+    last: Outcome
+    open: Attempt | None
+    condition: AttemptCondition | None
+
+    @property
+    def agents(self) -> set[str]:
+        return {name.casefold() for name in (self.task.agent, *(one.agent for one in self.attempts))}
+
+
+@click.command("list", cls=ReadingCommand)
+@words_option("--status", words=TASK_STATUSES, help="Only with these states.")
+@click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
+@click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
+@click.option("--similar", metavar="TASK|TEXT", help="List past tasks like this one instead, with their learnings.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help=f"With --similar: at most N. Default: {MAX_TASKS}.")
+def list_tasks(
+    status: frozenset[str], agent: str | None, only_open: bool, similar: str | None, limit: int | None
+) -> None:
+    """List the tasks: status, attempts, last outcome, and the state of an open attempt.
+
+    An open attempt counts as unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
+    task has ended.
+
+    With --similar the past tasks are listed that are most like a TASK or a TEXT. TASK is the ID of a task or a part of
+    it, or an attempt; any other TEXT describes a future task. Tasks are compared by semantic similarity if `ralphdeck
+    doctor --embed` or the dashboard has computed their vectors, otherwise by common words. Learnings of successful
+    attempts come first; drafts are listed only if there is no written reflection.
+
+    \b
+    Examples:
+      ralphdeck task list --status running,paused
+      ralphdeck task list --open --json
+      ralphdeck task list --similar task-001
+      ralphdeck task list --similar "Add OAuth login to the admin pages" --limit 3 --json
+    """
+    if choose_mode({"--similar": "limit", "": "status agent only_open"}):
+        _list_similar(similar or "", limit or MAX_TASKS)
+        return
+    configuration = read_configuration()
+    snapshot = read_snapshot(configuration)
+    rows = [
+        row
+        for row in _rows(snapshot, now(), configuration.settings.watch)
+        if (not status or row.task.status.value in status)
+        and (agent is None or agent.casefold() in row.agents)
+        and (row.open is not None or not only_open)
+    ]
+    if wants_json():
+        print_object(tasks_json.TaskList, findings=snapshot.findings, tasks=map(_row_json, rows))
+    else:
+        print_table(COLUMNS, rows, "no tasks")
+    end(snapshot.findings)
+
+
+def _rows(snapshot: Snapshot, now: datetime, settings: WatchSettings) -> Iterator[_Row]:
+    attempts = group_by_task(snapshot.attempts.values())
+    for task in sorted(snapshot.tasks.values(), key=lambda task: task.id):
+        mine = attempts.get(task.id, ())
+        ended = [one.outcome for one in mine if one.outcome is not Outcome.UNKNOWN]
+        open_one = next((one for one in reversed(mine) if one.is_open), None)
+        condition = assess_attempt(open_one, task, mine[-1].number, now, settings) if open_one is not None else None
+        yield _Row(task, mine, ended[-1] if ended else Outcome.UNKNOWN, open_one, condition)
+
+
+def _row_json(row: _Row) -> Wire:
+    return tasks_json.TaskRow.of(
+        row.task,
+        state=describe_state(row.task, row.attempts),
+        attempts=len(row.attempts),
+        last_outcome=row.last,
+        open_attempt=row.open.number if row.open else None,
+        open_state=row.condition.state if row.condition else None,
+        open_reason=row.condition.reason if row.condition else None,
+    )
+
+
+def _list_similar(task: str, limit: int) -> None:
+    """List similar past tasks with their learnings, most similar first."""
+    from core.retrieval.embeddings import TASKS, Embeddings, is_available
+    from core.tasks.task_links import collect_past_tasks, find_similar_tasks
+
+    require_trust(chosen_project())
+    snapshot = read_snapshot()
+    tasks = collect_past_tasks(snapshot)
+    embeddings = Embeddings(chosen_project(), TASKS)
+    query = _find_task(task, tasks)
+    found = find_similar_tasks(query, snapshot, embeddings, limit)
+    if embeddings.problem:
+        remark(embeddings.problem)
+
+    if wants_json():
+        print_object(tasks_json.SimilarTaskList, findings=snapshot.findings, similar=found)
+    else:
+        for one in found:
+            _print_similar(one)
+        if not found:
+            is_id = isinstance(query, str) and " " not in query.strip()
+            remark(f"no similar task{'; no task has this id, so it was compared as text' if is_id else ''}")
+        if is_available() and embeddings.missing(tasks):
+            remark("some tasks were compared by words only; to compute vectors: ralphdeck doctor --embed")
+    end(snapshot.findings)
+
+
+def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
+    """Find a task by ID, ID prefix or attempt, else return the text; raises for several."""
+    task_id, _, number = text.rpartition(".")
+    name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
+    matches = find_matching_ids(name, tasks)
+    if len(matches) > 1:
+        raise ambiguous_id_error(text, matches)
+    return tasks[matches[0]] if matches else text
+
+
+def _print_similar(found: SimilarTask) -> None:
+    line(
+        (visible_line(found.task_id, _MAX_SHOWN), "bold"),
+        f"  {percent(found.score)} by {found.matched_by}  {found.outcome.value}  ",
+        visible_line(found.description, _MAX_SHOWN),
+    )
+    for learned in found.learnings:
+        attempt = "" if learned.attempt is None else f"attempt {learned.attempt}: "
+        line(f"  - {attempt}", visible_line(learned.text, _MAX_SHOWN))

@@ -6,9 +6,9 @@ import click
 
 from core.agents.agent_table import AGENTS
 from core.cli.hook_call import SKIPPED, answer_event
-from core.cli.support.event_input import read_stdin
 from core.cli.support.hooks import HookCommand
 from core.cli.support.options import Command, OneOf
+from core.cli.support.process import read_stdin
 from core.cli.support.project import is_readonly, named_project
 
 

@@ -15,10 +15,8 @@ from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
 from core.cli.invocation import invocation
-from core.cli.render.output import end, print_bytes, print_json, remark, wants_json, warn
-from core.cli.support.dry_run import remark_missing_vectors
+from core.cli.render.output import end, print_bytes, print_json, remark, remark_missing_vectors, wants_json, warn
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
-from core.cli.support.id_completion import complete_loop
 from core.cli.support.options import (
     FRACTION,
     OneOf,
@@ -28,7 +26,7 @@ from core.cli.support.options import (
     output_option,
     setting_option,
 )
-from core.cli.support.project import find_loop, open_project, open_reader
+from core.cli.support.project import complete_loop, find_loop, open_project, open_reader
 from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
 from core.retrieval.task import CATEGORIES

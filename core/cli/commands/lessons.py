@@ -22,7 +22,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.id_completion import complete_lesson, complete_loop
 from core.cli.support.options import (
     ListingCommand,
     OneOf,
@@ -34,7 +33,7 @@ from core.cli.support.options import (
     reason_option,
     words_option,
 )
-from core.cli.support.project import open_project, open_reader, read_snapshot
+from core.cli.support.project import complete_lesson, complete_loop, open_project, open_reader, read_snapshot
 from core.decisions.commands import Extract
 from core.records.extractions import ALL_TYPES
 from core.records.patterns import PatternType

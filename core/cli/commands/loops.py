@@ -1,24 +1,61 @@
-"""`ralphdeck loop list` and `show`, and the usage of loops."""
+"""`ralphdeck loop list`, `show` and `extract`, and `cost`: what loops did, learned and used."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from core.base.errors import BadInput
-from core.base.formatting import format_cost, format_count
-from core.cli.render.output import Column, end, id_column, print_json, print_table, wants_json
-from core.cli.support.id_completion import complete_loop
-from core.cli.support.options import ReadingCommand, words_option
-from core.cli.support.project import chosen_project, find_loop, now, open_reader, read_configuration, read_snapshot
+from core.base.errors import BadInput, Unwritable
+from core.base.formatting import format_cost, format_count, format_percent
+from core.base.pattern_titles import name_apart
+from core.base.text import plural, visible_line
+from core.base.validation import find_matching_ids
+from core.cli.json import decisions as decisions_json
+from core.cli.json import patterns as patterns_json
+from core.cli.render.output import (
+    Column,
+    end,
+    id_column,
+    line,
+    percent,
+    print_json,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
+    warn,
+)
+from core.cli.support.options import OneOf, ReadingCommand, ReviewingCommand, choose_mode, reason_option, words_option
+from core.cli.support.project import (
+    PastMoment,
+    chosen_project,
+    complete_loop,
+    complete_source,
+    find_loop,
+    now,
+    open_project,
+    open_reader,
+    read_configuration,
+    read_snapshot,
+)
+from core.decisions.commands import Extract
 from core.records.loops import LoopStatus, Usage
-from core.show.metrics.sessions import UsageGroup, group_usage, has_usage, sum_usage
+from core.records.patterns import PatternType
+from core.show.metrics import DEFAULT_WEEKS
+from core.show.metrics.sessions import GROUPINGS, UsageGroup, group_usage, has_usage, sum_usage
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
+    from core.decisions.case import Decided
+    from core.project.project import Project
+    from core.records.extractions import Extraction, Proposal
     from core.records.snapshot import Snapshot
+    from core.show.metrics.context_cost import AgentCost, ContextCost, FileCost, LessonCost
+
 
 USAGE_COLUMNS = (
     Column("LOOPS", lambda group: f"{group.loops:,}", right=True),
@@ -177,3 +214,246 @@ def _count(count: int | None) -> str:
 
 def _cost(usage: Usage) -> str:
     return "" if usage.cost_usd is None else format_cost(usage.cost_usd)
+
+
+_MOST_LESSONS: Final = 20
+_MOST_SESSIONS: Final = 5
+_MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
+
+
+@click.command(cls=ReadingCommand)
+@click.option(
+    "--since",
+    type=PastMoment(end_of_day=False),
+    help="Only contexts since then, such as 30d; not with --by. Default: 12 weeks.",
+)
+@click.option("--by", type=OneOf(list(GROUPINGS)), help="Sum the tokens and the reported cost of loops instead.")
+@source_option
+def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> None:
+    """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
+
+    The period is that of Metrics, 12 weeks, unless --since has another one. Each lesson: how often it was given, its
+    tokens a week, its share of all lessons, whether sessions followed it, and in how many its error did not return
+    after that. Then the sessions with most tokens, and the files that agents load: the tokens of each agent in each of
+    its sessions, those that only some sessions load, and lines that repeat another line or a lesson. Sizes are
+    estimates; "~" marks contexts that were recorded without their size, so that the text of today counts.
+
+    With --by, sums the tokens and the reported cost of all loops, or of those with a --source. A loop counts on the day
+    (UTC) of its end or last activity. Cost is what runners and agents reported; nothing is computed from prices, and
+    loops that report no cost add none.
+
+    \b
+    Examples:
+      ralphdeck cost --since 30d
+      ralphdeck cost --json | jq '.lessons[] | select(.followed.followed == 0)'
+      ralphdeck cost --by model --source claude
+      ralphdeck cost --by day --json | jq .total.usage.cost_usd
+    """
+    if choose_mode({"--by": "sources", "": "since"}):
+        show_usage(by or "day", sources)
+        return
+    from core.show.metrics.context_cost import measure_cost, measure_files, sum_by_agent
+    from core.show.metrics.dashboard import list_week_starts
+
+    project = open_reader(reads_agents=False)
+    state = project.view
+    found = measure_cost(state, since or list_week_starts(state.now, DEFAULT_WEEKS)[0])
+    compared = {one.pattern_id: state.snapshot.patterns[one.pattern_id] for one in found.lessons[:_MOST_COMPARED]}
+    files = measure_files(project.adapters.all_agent_files(), compared)
+
+    if wants_json():
+        print_object(
+            patterns_json.CostDocument,
+            findings=state.snapshot.findings,
+            since=found.since,
+            weeks=round(found.weeks, 2),
+            given=found.given,
+            tokens=found.tokens,
+            lessons=[patterns_json.LessonCost.of(one, followed=one.counts) for one in found.lessons],
+            sessions=found.sessions,
+            files=files,
+            agents=sum_by_agent(files),
+        )
+    else:
+        _print_lessons(found)
+        _print_files(files, sum_by_agent(files))
+    end(state.snapshot.findings)
+
+
+def _print_lessons(found: ContextCost) -> None:
+    if not found.lessons:
+        line(f"No lesson was given since {found.since:%Y-%m-%d}.")
+        return
+    given = plural(found.given, "given lesson")
+    line(f"Lessons: about {format_count(found.tokens)} tokens since {found.since:%Y-%m-%d}, {given}")
+    shown = found.lessons[:_MOST_LESSONS]
+    names = name_apart((one.pattern_id, one.name) for one in shown)
+    columns = [
+        Column("LESSON", lambda one: visible_line(names[one.pattern_id], 200), free=True, least=30),
+        Column("GIVEN", lambda one: f"{one.given:,}", right=True),
+        Column("TOKENS", lambda one: f"{'~' if one.is_estimated else ''}{one.tokens:,}", right=True),
+        Column("A WEEK", lambda one: f"{one.weekly:,.0f}", right=True, expendable=2),
+        Column("SHARE", lambda one: format_percent(one.share), right=True, expendable=1),
+        Column("FOLLOWED", _followed),
+        Column("PREVENTED", lambda one: f"{one.prevented:,}" if one.prevented else "", right=True),
+    ]
+    print_table(columns, shown)
+    if (more := len(found.lessons) - _MOST_LESSONS) > 0:
+        line(f"and {plural(more, 'more lesson')} (--json lists all)")
+    line("")
+    line("Sessions with most tokens of lessons")
+    sessions = [
+        Column("SESSION", lambda one: one.work_id, free=True),
+        Column("LESSONS", lambda one: f"{one.lessons:,}", right=True),
+        Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+    ]
+    print_table(sessions, list(islice(found.sessions, _MOST_SESSIONS)))
+
+
+def _followed(one: LessonCost) -> str:
+    """Such as `7 of 10`: of the sessions with a clear verdict."""
+    return f"{one.counts.followed:,} of {one.counts.judged:,}" if one.counts.judged else "can't tell"
+
+
+def _print_files(files: tuple[FileCost, ...], agents: tuple[AgentCost, ...]) -> None:
+    if not files:
+        return
+    line("")
+    each = ", ".join(f"{one.agent} about {format_count(one.tokens)}" for one in agents)
+    line(f"Files that an agent loads in each session, in tokens: {each}")
+    columns = [
+        Column("FILE", lambda one: one.file, free=True),
+        Column("AGENTS", lambda one: ", ".join(one.agents), expendable=1),
+        Column("TOKENS", lambda one: f"{one.tokens:,}", right=True),
+        Column("ON DEMAND", lambda one: f"{one.on_demand:,}" if one.on_demand else "", right=True, expendable=2),
+        Column("REPEATED LINES", _repeated, free=True),
+    ]
+    print_table(columns, files)
+
+
+def _repeated(one: FileCost) -> str:
+    shown = [f"{repeated.line} ({repeated.other})" for repeated in one.repeated[:3]]
+    more = len(one.repeated) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+_TYPES: Final = [kind.value for kind in PatternType]
+
+
+@click.command(cls=ReviewingCommand)
+@click.argument("source", metavar="[LOOP|TASK|SESSION|LEARNING]", required=False, shell_complete=complete_source)
+@click.option(
+    "--all",
+    "is_all",
+    is_flag=True,
+    help="All ended loops, oldest first, then ended tasks without a loop, then other debug sessions.",
+)
+@words_option("--types", "types", words=_TYPES, help="Only patterns of these types.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be extracted; write nothing.")
+@reason_option
+def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bool, reason: str) -> None:
+    """Extract patterns from a LOOP, TASK or debug SESSION into the registry: errors and their fixes, the approach of a
+    loop or attempt that succeeded, what failed, and code templates.
+
+    A loop includes the attempts at its task; a TASK includes only its own. A LEARNING that recurs (see `lesson
+    --recurring`) gives one candidate with the lineage of all loops that reported it.
+
+    If a pattern is already known, a use is added to it instead. A pattern that the same loop has added before, and an
+    error pattern that matches too many errors, are refused. Each loop is one decision with one undo.
+
+    \b
+    Examples:
+      ralphdeck loop extract ralph-fix-auth-a1b2c3d4 --dry-run
+      ralphdeck loop extract task-001 --types error,success
+      ralphdeck loop extract recurring-1a2b3c4d5e --dry-run
+      ralphdeck loop extract --all --json
+    """
+    from core.cli.commands.decisions import decided_json
+    from core.index.project_state import all_findings
+
+    if (source is None) != is_all:
+        raise click.UsageError("give either a LOOP, TASK, debug SESSION or recurring LEARNING, or --all")
+    kinds = frozenset(map(PatternType, types)) or frozenset(PatternType)
+    project, as_json = open_project(), wants_json()
+    if is_all:  # the caller did not work in all of the loops
+        project.agent = ""
+    results: list[Any] = []
+    is_written, is_any = True, False
+    for identifier in _ended(project) if source is None else [source]:
+        learned = _learn_strategies(project, identifier) if PatternType.SUCCESS in kinds and not dry_run else {}
+        extraction = project.extraction(identifier, kinds)
+        is_any = is_any or bool(extraction.proposals or learned)
+        decided = None
+        if not dry_run and (extraction.new or extraction.merges):
+            decided = project.decide(Extract(identifier, kinds, reason=reason))
+            warn(*decided.warnings)
+            is_written = is_written and decided.written
+        if as_json:
+            results.append(
+                decisions_json.ExtractionResult.of(
+                    extraction, decided=decided and decided_json(decided), strategies=learned
+                )
+            )
+            continue
+        if extraction.proposals or source is not None:
+            _print(extraction, decided)
+        for work_id, names in learned.items():
+            line(f"strategies of {work_id}: {', '.join(names)}")
+    if as_json:
+        print_json(decisions_json.ExtractionList.of(extractions=results, findings=all_findings(project.view)))
+    elif is_all and not is_any:
+        remark("nothing to extract; for the reason: ralphdeck loop extract LOOP")
+    if not is_written:
+        raise Unwritable("some patterns are not in the pattern files yet; they are added when the files are writable")
+    end(all_findings(project.view))
+
+
+def _learn_strategies(project: Project, source_id: str) -> dict[str, list[str]]:
+    """Count the decomposition strategies of the loops and attempts of a source."""
+    from core.questions.extraction.recorded_work import list_work_ids
+
+    loops = project.view.snapshot.loops
+    matches = [] if source_id in loops else find_matching_ids(source_id, loops)
+    known = matches[0] if len(matches) == 1 else source_id
+    work_ids = list_work_ids(known, project.view.snapshot)
+    found = {work_id: list(project.learn_strategies(work_id)) for work_id in work_ids}
+    return {work_id: names for work_id, names in found.items() if names}
+
+
+def _ended(project: Project) -> list[str]:
+    """Return the IDs of ended loops, oldest first, then of other tasks and sessions."""
+    from core.tasks.task_links import link_tasks
+
+    snapshot = project.view.snapshot
+    loops = [loop for loop in snapshot.loops.values() if loop.status.ended]
+    loops.sort(key=lambda loop: (loop.ended_at is None, loop.ended_at, loop.id))
+    linked = link_tasks(snapshot.tasks, snapshot.loops)
+    tasks = [task for task in snapshot.tasks.values() if task.status.ended and task.id not in linked]
+    tasks.sort(key=lambda task: (task.completed_at is None, task.completed_at, task.id))
+    ids = [*(loop.id for loop in loops), *(task.id for task in tasks)]
+    names = {name for loop in loops for name in loop.aliases} | set(ids)
+    names |= {task_id for task_id, link in linked.items() if link.loop_id in names}
+    sessions = snapshot.debug_sessions.values()
+    return ids + [session.id for session in sessions if names.isdisjoint({session.loop_id, session.task_id})]
+
+
+def _print(extraction: Extraction, decided: Decided | None) -> None:
+    line((extraction.source_id, "bold"))
+    for proposal in extraction.proposals:
+        sign, colour, verdict = _verdict(proposal)
+        line((f"  {sign} {proposal.type.value} ", colour), f"{proposal.headline}{verdict}")
+        line(f"      from {'; '.join(proposal.trace)}")
+    if decided is not None:
+        line(f"  {decided.summary}")
+    elif not (extraction.new or extraction.merges):
+        remark(f"nothing to extract from {extraction.source_id}: {extraction.why_nothing}")
+
+
+def _verdict(proposal: Proposal) -> tuple[str, str, str]:
+    if proposal.refused:
+        return "-", "yellow", f" ({proposal.refused})"
+    if proposal.duplicate_of:
+        from core.retrieval.similarity import cap_similarity  # numpy: only if there are duplicates
+
+        return "=", "", f" ({percent(cap_similarity(proposal.similarity))} similar to {proposal.duplicate_of})"
+    return "+", "green", ""

@@ -1,15 +1,19 @@
-"""`ralphdeck pattern list`, `show`, `prune` and `merge`."""
+"""`ralphdeck pattern list`, `show` and `anchors`, and the options that filter patterns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import functools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
+from core.cli.json import patterns as patterns_json
 from core.cli.render.document import print_list
 from core.cli.render.output import (
     Column,
@@ -21,10 +25,9 @@ from core.cli.render.output import (
     print_json,
     print_object,
     print_table,
+    remark,
     wants_json,
 )
-from core.cli.support.as_of import as_of_option, remark_undated, state_as_of
-from core.cli.support.id_completion import complete_pattern
 from core.cli.support.options import (
     COUNT,
     FRACTION,
@@ -35,28 +38,114 @@ from core.cli.support.options import (
     choose_mode,
     read_filter,
     reason_option,
+    words_option,
 )
-from core.cli.support.pattern_filter import FILTER_NAMES, PatternFilter, filter_options
 from core.cli.support.project import (
+    as_of_option,
     chosen_project,
+    complete_loop,
+    complete_pattern,
     decider,
     now,
     open_project,
     open_reader,
     read_configuration,
     read_snapshot,
+    remark_undated,
+    state_as_of,
 )
 from core.learning.bursts import known_time
+from core.records.patterns import Maturity, Pattern, PatternType
 from core.show.patterns import COMMAND_COLUMNS, SORTS, pattern_cells
 
 if TYPE_CHECKING:
     from core.cli.json.wire import Wire
+    from core.index.anchors import Stale
     from core.index.project_state import ProjectState
     from core.learning.maturity import Assessment
     from core.learning.scoreboard import Scoreboard
+    from core.records.anchors import AnchorChange
     from core.records.findings import Finding
     from core.records.patterns import Pattern
     from core.records.snapshot import Snapshot
+
+
+_STATES: Final = [*Maturity, "quarantine", "held"]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFilter:
+    """Conditions on patterns; all must hold. Empty and None match every pattern."""
+
+    types: frozenset[str]
+    states: frozenset[str]
+    min_success_rate: float | None
+    max_success_rate: float | None
+    tags: frozenset[str]
+    from_loop: str | None
+
+    def rows(self, snapshot: Snapshot, board: Scoreboard) -> list[tuple[Pattern, Assessment]]:
+        of_loop = None if self.from_loop is None else _of_loop(snapshot, self.from_loop)
+        patterns = [
+            pattern
+            for pattern in sorted(snapshot.patterns.values(), key=attrgetter("id"))
+            if (not self.types or pattern.type in self.types)
+            and (of_loop is None or pattern.id in of_loop)
+            and (not self.tags or self.tags <= {tag.lower() for tag in pattern.tags})
+        ]
+        rows = zip(patterns, board.assessments(patterns), strict=True)
+        return [row for row in rows if self._matches_state(row[1]) and self._matches_rate(row[1].rate)]
+
+    def _matches_state(self, assessment: Assessment) -> bool:
+        return not self.states or not self.states.isdisjoint((assessment.state, assessment.shown))
+
+    def _matches_rate(self, rate: float | None) -> bool:
+        low, high = self.min_success_rate, self.max_success_rate
+        if rate is None:
+            return low is None and high is None
+        return (low is None or rate >= low) and (high is None or rate <= high)
+
+
+FILTER_NAMES: Final = "types states min_success_rate max_success_rate tags from_loop"
+"""Names of the parameters that `filter_options` adds."""
+
+
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a `PatternFilter`, passed to the command as `wanted`."""
+
+    @words_option("--type", "types", words=PatternType, help="Only these types.")
+    @words_option("--state", "states", words=_STATES, help="Only in these states.")
+    @click.option("--min-success-rate", type=FRACTION, help="Only with at least this rate.")
+    @click.option("--max-success-rate", type=FRACTION, help="Only with at most this rate.")
+    @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only with this tag; may be repeated.")
+    @click.option(
+        "--from-loop",
+        metavar="ID",
+        help="Only patterns that this loop discovered or followed.",
+        shell_complete=complete_loop,
+    )
+    @functools.wraps(command)
+    def filtered(tags: tuple[str, ...], **options: Any) -> Any:
+        fields = {field: options.pop(field) for field in PatternFilter.__dataclass_fields__ if field != "tags"}
+        wanted = PatternFilter(tags=frozenset(tag.lower() for tag in tags), **fields)
+        return command(wanted=wanted, **options)
+
+    return filtered
+
+
+def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
+    """Find patterns that a loop discovered or applied by its or the pattern's record."""
+    names = {loop_id}
+    found: set[str] = set()
+    for loop in snapshot.loops.values():
+        if loop_id == loop.id or loop_id in loop.aliases:
+            names |= {loop.id, *loop.aliases}
+            found |= {use.pattern_id for use in loop.injected if use.applied}
+            found |= {extracted.pattern_id for extracted in loop.extracted}
+    for pattern in snapshot.patterns.values():
+        if any(source.loop_id in names for source in pattern.source_loops):
+            found.add(pattern.id)
+    return found
 
 
 @click.command("list", cls=ReadingCommand)
@@ -242,7 +331,6 @@ def _team_json(state: ProjectState, pattern_id: str) -> Wire | None:
 
 
 def _details(state: ProjectState, pattern: Pattern) -> Wire:
-    from core.cli.commands.anchors import anchor_rows
     from core.cli.commands.scan import scan_finding
     from core.cli.json import patterns as patterns_json
     from core.index.anchors import find_doubtful
@@ -501,3 +589,99 @@ def _uses(pattern: Pattern) -> str:
 
     tally, rate = Tally.of(pattern.recorded_counts), percent(pattern.recorded_counts.rate)
     return f"{tally.successes} of {tally.uses}" + (f", {rate}" if rate else "")
+
+
+_UNCHANGED: Final = {"change": "", "commit": "", "at": None, "to": ""}
+
+
+@click.command(cls=DecidingCommand)
+@click.argument("pattern_id", metavar="[ID]", required=False, shell_complete=complete_pattern)
+@click.option("--add", "added", metavar="ANCHOR", multiple=True, help="A file, or FILE#NAME; may be repeated.")
+@click.option("--remove", "removed", metavar="ANCHOR", multiple=True, help="An anchor to remove; may be repeated.")
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Replace renamed files and moved names by what they are called now, also in the text.",
+)
+@reason_option
+def anchors(
+    pattern_id: str | None, added: tuple[str, ...], removed: tuple[str, ...], update: bool, reason: str
+) -> None:
+    """Show which files and names a pattern is about, and what Git shows about those that are gone.
+
+    An anchor is a path in the project, or a path and a name in that file: a function, a class, or a dependency in a
+    manifest. Without an ID, the patterns with anchors that were removed or renamed are listed. Other anchors do not
+    change the text that agents get. --update also replaces the old paths in the text, which stays approved if it is.
+
+    \b
+    Examples:
+      ralphdeck pattern anchors
+      ralphdeck pattern anchors pat-error-null-check-015
+      ralphdeck pattern anchors pat-error-null-check-015 --update
+      ralphdeck pattern anchors pat-error-null-check-015 --add src/cart.py#total --remove src/basket.py
+    """
+    from core.base.steps import run_all
+    from core.cli.commands.decisions import decide
+    from core.index.anchors import explain_unchecked
+    from core.index.verdicts import VerdictsInMemory
+    from core.questions.doubts import find_stale_anchors, update_of
+
+    is_change = bool(added or removed or update)
+    if is_change and pattern_id is None:
+        raise click.UsageError("--add, --remove and --update need the ID of a pattern")
+    project = open_project(asks=False)
+    state = project.view
+    checked = VerdictsInMemory()
+    changes = run_all(find_stale_anchors(state, checked))
+    problem = explain_unchecked(state.snapshot, checked)
+    if not state.settings.review.check_anchors:
+        problem = "the setting review.check_anchors is off"
+    if pattern_id is None:
+        _print(state, [state.pattern(id) for id in changes if id in state.snapshot.patterns], changes, problem)
+        return
+    pattern = state.find_pattern(pattern_id)
+    if not is_change:
+        _print(state, [pattern], changes, problem)
+        return
+    renamed = update_of(pattern, changes.get(pattern.id, ()) if update else ())
+    wanted = renamed.anchors
+    if unknown := [one for one in removed if one not in wanted]:
+        known = ", ".join(wanted) or "none"
+        raise click.UsageError(f"{pattern.id} has no anchor {unknown[0][:80]!r}; its anchors: {known}")
+    kept = [one for one in wanted if one not in removed]
+    anchors = tuple(dict.fromkeys((*kept, *added)))
+    decide(project, replace(renamed, anchors=anchors, reason=reason))
+
+
+def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[Wire]:
+    """Return the anchors of a pattern for JSON, each with what became of it."""
+    known = {one.anchor: one for one in changes}
+    return [patterns_json.Anchor.of(known.get(anchor, {**_UNCHANGED, "anchor": anchor})) for anchor in pattern.anchors]
+
+
+def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
+    from core.base.pattern_titles import describe_change
+    from core.questions.doubts import describe_update
+
+    rows = [patterns_json.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
+    if wants_json():
+        print_object(patterns_json.AnchorList, patterns=rows, problem=problem)
+    else:
+        for pattern in patterns:
+            line((pattern.id, "bold"), f"  {pattern.title}")
+            known = {one.anchor: one for one in changes.get(pattern.id, ())}
+            for anchor in pattern.anchors:
+                if (change := known.get(anchor)) is not None:
+                    line("  ", (describe_change(change, state.now), "yellow"))
+                else:
+                    line(f"  {anchor}")
+            if update := describe_update(pattern, changes.get(pattern.id, ())):
+                line("  --update changes in its text:")
+                for text in update.split("\n"):
+                    line(f"    {text}")
+        if problem:
+            remark(f"not checked with Git: {problem}")
+        elif not patterns:
+            remark("no pattern is about a file or name that was removed or renamed")
+        elif not any(pattern.anchors for pattern in patterns):
+            remark("it has no anchors")

@@ -30,7 +30,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.id_completion import complete_work
 from core.cli.support.options import (
     COUNT,
     MOMENT,
@@ -41,7 +40,7 @@ from core.cli.support.options import (
     setting_option,
     words_option,
 )
-from core.cli.support.project import open_project
+from core.cli.support.project import complete_work, open_project
 from core.decisions.commands import CountReports, DiscardReports
 from core.index.review_items import FURTHER, KINDS, ReviewItem
 from core.learning.bursts import known_time

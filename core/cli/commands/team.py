@@ -19,7 +19,7 @@ from core.cli.json import setup as setup_json
 from core.cli.render.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
 from core.cli.support.options import Command, DecidingCommand, NumberRange, OneOf, choose_mode, reason_option
 from core.cli.support.project import chosen_project, now, open_project
-from core.cli.support.signature import find_user_name
+from core.cli.support.signature import find_user_name, trust_here
 from core.cli.support.team import (
     check_writable,
     describe_preview,
@@ -31,7 +31,6 @@ from core.cli.support.team import (
     withdraw_member,
     withdrawn_members,
 )
-from core.cli.support.trust import trust_here
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
@@ -402,7 +401,7 @@ def status(verify: bool) -> None:
       ralphdeck team status
       ralphdeck team status --verify --json
     """
-    from core.cli.commands.experiment import pools_json, print_pools
+    from core.cli.commands.metrics import pools_json, print_pools
     from core.team.connection import ChainBroken
     from core.team.decisions import first_head, verify_space
     from core.team.follow import MOST_POOLED, stored_status

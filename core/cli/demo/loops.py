@@ -1,4 +1,4 @@
-"""Simulated loop of the demo; like real loops, it does not write atomically."""
+"""Scripts of the demo, read from `sample_data/demo/`, and the loops that follow them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,103 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import Struct
 
 from core.base.errors import Conflict, Unwritable
 from core.base.paths import PATTERN_FILES, ProjectPaths
+from core.cli.demo.sample import SAMPLE
 from core.files.atomic_write import curation_lock, rewrite
 from core.records.times import iso
 from core.sources.keys import RecordText
 from core.sources.pattern_text import find, merge_records
 
-if TYPE_CHECKING:
-    from core.cli.demo.scripts import IterationScript, LoopScript
+_FOLDER: Final[Path] = SAMPLE / "demo"
+
+
+class IterationScript(Struct, frozen=True, forbid_unknown_fields=True):
+    """Iteration of a loop: `quality` 0..100, and the ID of the applied pattern or ""."""
+
+    action: str
+    result: str
+    quality: int
+    learning: str = ""
+    pattern: str = ""
+    worked: bool = True  # Whether the pattern helped.
+
+
+class LoopScript(Struct, frozen=True, forbid_unknown_fields=True):
+    """All further iterations of a loop, which may already be running in the sample."""
+
+    task: str
+    iterations: tuple[IterationScript, ...]
+    criteria: str = ""
+    owner: str = "software-implementer"
+    tags: tuple[str, ...] = ()
+    injected: tuple[str, ...] = ()
+    """IDs of patterns that are injected when the loop starts, even if no iteration applies them."""
+    crashes: bool = False  # Whether the loop's process dies after the last iteration; otherwise the loop completes.
+
+
+class LoopScripts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Scripts of loops that run in the sample, and of loops that start later."""
+
+    running: tuple[LoopScript, ...]
+    new: tuple[LoopScript, ...]
+
+
+class ActionScript(Struct, frozen=True, forbid_unknown_fields=True):
+    """Action that the simulated agent logs."""
+
+    type: str
+    target: str  # The file, command, search pattern or task description, by `type`.
+    reasoning: str
+    expected: str
+    output: str = ""
+    error: str = ""  # Why the action failed; "" if it succeeded.
+    change: tuple[str, str] | None = None  # Old and new text of an edit.
+    quality: float | None = None
+    """Quality of the work after this action, 0..1, if the action ends the iteration; otherwise None."""
+
+
+class AttemptScript(Struct, frozen=True, forbid_unknown_fields=True):
+    """Attempt at a task; without an approach, it continues the sample's open attempt."""
+
+    actions: tuple[ActionScript, ...]
+    succeeds: bool
+    reason: str
+    learning: str = ""
+    """Learning of the agent's reflection; if "", the agent writes no reflection and the draft remains."""
+    approach: str = ""
+    steps: tuple[str, ...] = ()
+    iteration: int = 1  # Number of the attempt's first iteration.
+
+
+class TaskScript(Struct, frozen=True, forbid_unknown_fields=True):
+    """Task with its attempts; `id` is that of a sample task, or "" for a new task."""
+
+    attempts: tuple[AttemptScript, ...]
+    id: str = ""
+    description: str = ""
+    criteria: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def load_loop_scripts() -> LoopScripts:
+    """Read `loops.yaml` once and cache the scripts."""
+    return msgspec.yaml.decode((_FOLDER / "loops.yaml").read_bytes(), type=LoopScripts)
+
+
+@lru_cache(maxsize=1)
+def load_task_scripts() -> tuple[TaskScript, ...]:
+    """Read `tasks.yaml` once and cache the scripts."""
+    return msgspec.yaml.decode((_FOLDER / "tasks.yaml").read_bytes(), type=tuple[TaskScript, ...])
+
 
 _STEPS: Final = 3  # Number of calls to `advance` per iteration: it starts, reports progress, and ends.
 _RETRY_SECONDS: Final = (0.02, 0.1)

@@ -1,4 +1,4 @@
-"""JSON, tables and lines; control characters in untrusted text are made visible."""
+"""JSON, tables, lines and progress; control characters in untrusted text are made visible."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -24,6 +26,7 @@ from core.records.times import day_of, minute_of
 
 if TYPE_CHECKING:
     from core.cli.json.wire import Wire
+
 
 STRICT_EXIT: Final = 3
 MAX_CELL: Final = 200  # Most characters of a free text without a terminal.
@@ -145,6 +148,13 @@ class Column(Struct, frozen=True):
     def min_width(self) -> int:
         """Minimum width of the cells; 0 for the width of the widest cell."""
         return self.least or (MIN_CELL if self.free else 0)
+
+
+def remark_missing_vectors(patterns: int, tasks: int = 0) -> None:
+    """Print how many patterns and tasks have no vector, and how to compute them."""
+    missing = [plural(count, noun) for count, noun in ((patterns, "pattern"), (tasks, "task")) if count]
+    if missing:
+        remark(f"{' and '.join(missing)} found by words only; to compute their vectors: ralphdeck doctor --embed")
 
 
 def id_column(title: str, value: Callable[[Any], str]) -> Column:
@@ -351,3 +361,43 @@ def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
         remark(f"{what}; see: ralphdeck doctor")
     if errors and invocation().strict:
         click.get_current_context().exit(STRICT_EXIT)
+
+
+_SHOWN_AFTER: Final = 1.0  # seconds: most work ends sooner
+_PAUSE: Final = 0.1  # seconds between two changes of the line
+
+ShowProgress = Callable[[str, int, int], None]
+"""Shows what is done, how much of it, and of how much; 0 for an unknown whole."""
+
+
+@contextmanager
+def show_progress() -> Iterator[ShowProgress]:
+    """Show the progress of long work in a line of standard error, which disappears at the end; only in a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    progress = _ProgressLine()
+    try:
+        yield progress.show
+    finally:
+        progress.remove()
+
+
+class _ProgressLine:
+    """One line of a terminal that is written again and again."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._due = monotonic() + _SHOWN_AFTER
+
+    def show(self, what: str, done: int, total: int) -> None:
+        now = monotonic()
+        if now >= self._due:
+            self._due = now + _PAUSE
+            text = f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}"
+            click.echo(f"\r{text:{len(self._text)}}", nl=False, err=True)
+            self._text = text
+
+    def remove(self) -> None:
+        if self._text:
+            click.echo(f"\r{'':{len(self._text)}}\r", nl=False, err=True)

@@ -1,4 +1,4 @@
-"""Opens the project named on the command line."""
+"""Opens the project named on the command line, now or as of a past moment, and completes the IDs of its records."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from core.base.errors import ProjectNotFound, UnknownRecord
-from core.base.paths import ProjectPaths, find_project, is_folder, project_at
+from core.base.errors import BadInput, ProjectNotFound, UnknownRecord
+from core.base.formatting import parse_past_time
+from core.base.paths import SAFE_ID, ProjectPaths, find_project, is_folder, project_at
 from core.cli.invocation import invocation
+from core.cli.render.output import remark, show_progress
 from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand
-from core.cli.support.progress import show_progress
 from core.files.file_access import protect
 
 if TYPE_CHECKING:
     from core.base.settings import Settings, WatchSettings
+    from core.index.project_state import ProjectState
     from core.index.refresh import Index
     from core.project.project import Project
     from core.project.reader import ProjectReader
+    from core.records.findings import Finding
     from core.records.loops import Loop
     from core.records.snapshot import Snapshot
     from core.sources.configuration import Configuration
+
 
 _Reader = TypeVar("_Reader", bound="ProjectReader")
 
@@ -178,7 +182,7 @@ def require_records() -> None:
 def begin_project(folder: Path) -> str:
     """Trust a new `.aiwg`, and keep its private files out of Git; returns a note for the user."""
     from core.agents.setup import ignore_in_new_project
-    from core.cli.support.trust import trust_here
+    from core.cli.support.signature import trust_here
 
     trust_here(ProjectPaths(folder), "a first decision", now())
     return ignore_in_new_project(folder)
@@ -215,3 +219,78 @@ def decider(settings: Settings | None = None) -> str:
     from core.cli.support.signature import find_signature
 
     return find_signature(invocation().by, settings or read_configuration().settings).by
+
+
+def _completer(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Complete the IDs of records, except IDs that a shell would interpret."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            with ctx.scope(cleanup=False):
+                return [one for one in _read_ids(*kinds) if one.startswith(incomplete) and SAFE_ID.fullmatch(one)]
+        except Exception:  # completion must not print errors
+            return []
+
+    return complete
+
+
+def _read_ids(*kinds: str) -> Iterable[str]:
+
+    if kinds == ("tasks",):  # needs only one folder
+        from core.tasks.task_files import task_ids
+
+        return task_ids(chosen_project())
+    snapshot = read_snapshot(adapted="lessons" in kinds)
+    return (one for kind in kinds for one in getattr(snapshot, kind))
+
+
+complete_lesson: Final = _completer("lessons")
+complete_loop: Final = _completer("loops")
+complete_pattern: Final = _completer("patterns")
+complete_session: Final = _completer("debug_sessions")
+complete_source: Final = _completer("loops", "tasks", "debug_sessions")
+complete_task: Final = _completer("tasks")
+complete_work: Final = _completer("loops", "attempts")
+
+
+class PastMoment(click.ParamType[datetime]):
+    """A past moment; with `end_of_day` a date means the end of that day."""
+
+    name = "date"
+
+    def __init__(self, *, end_of_day: bool) -> None:
+        self._end_of_day = end_of_day
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return parse_past_time(str(value), now(), end_of_day=self._end_of_day)
+        except BadInput as error:
+            self.fail(str(error), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "DATE|7d"
+
+
+as_of_option: Final = click.option(
+    "--as-of", type=PastMoment(end_of_day=True), help="Show the state at that time, or at the end of that day."
+)
+
+
+def state_as_of(when: datetime | None) -> ProjectState:
+    """Load the state of the chosen project, now or at a past moment."""
+    state = open_reader(reads_agents=True).view
+    if when is None:
+        return state
+    from core.project.as_of import build_past_state  # most commands show the present
+
+    return build_past_state(state, when)
+
+
+def remark_undated(findings: Iterable[Finding]) -> None:
+    from core.project.as_of import UNDATED
+
+    for finding in findings:
+        if finding.code == UNDATED:
+            remark(finding.message)

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from core import __version__
-from core.cli import groups, program
+from core.cli import program
 from core.cli.program import cli
 from tests.core.cli.conftest import ROOT, Call, call_process
 
@@ -106,7 +106,7 @@ class Blocked(MetaPathFinder):
 
 sys.meta_path.insert(0, Blocked())
 import click
-from core.cli.groups import load
+from core.cli.program import load
 from core.cli.program import cli, run
 
 context = click.Context(cli)
@@ -245,7 +245,7 @@ def test_a_closed_pipe_ends_it_quietly(words: str, both: bool, examples: Path) -
         check=False,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr or b"") == (groups.BROKEN_PIPE_EXIT, b"")
+    assert (done.returncode, done.stderr or b"") == (program.BROKEN_PIPE_EXIT, b"")
 
 
 def test_a_current_folder_that_was_removed_is_named(

@@ -142,7 +142,7 @@ def test_a_script_confirms_no_decision_about_a_text_that_the_scan_stops(
     evil.run("pattern", "note", "pat-success-harmless-001", "see the wiki")
     evil.commit()
     victim = clone()
-    monkeypatch.setattr("core.cli.commands.trust.is_at_terminal", lambda: False)
+    monkeypatch.setattr("core.cli.commands.start.is_at_terminal", lambda: False)
     assert victim.run("trust", "--yes", "--confirm", "all").code == 0
     assert victim.log() == {
         "release pat-success-attack-001": True,
@@ -165,7 +165,7 @@ def test_with_scripts_none_a_script_trusts_nothing(evil: Person, clone: Clone, m
     file = user_settings_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('[decisions]\nscripts = "none"\n')
-    monkeypatch.setattr("core.cli.commands.trust.is_at_terminal", lambda: False)
+    monkeypatch.setattr("core.cli.commands.start.is_at_terminal", lambda: False)
     assert victim.run("trust", "--yes").code == 1
     assert not is_trusted(victim.paths)
 

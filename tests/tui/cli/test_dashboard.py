@@ -52,7 +52,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, themes: list[str | None]) -> Iterato
     screen.run = run
     monkeypatch.setitem(sys.modules, "tui.app", screen)
     monkeypatch.setattr("tui.cli.dashboard.need_terminal", lambda: None)
-    monkeypatch.setattr("core.cli.support.logs.start_logging", lambda: True)
+    monkeypatch.setattr("core.cli.support.user_files.start_logging", lambda: True)
     yield calls
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.base.paths import ProjectPaths
-from core.cli.support import team_checks
+from core.cli.support import connection_checks as team_checks
 from core.team.connection import consent_file
 from tests.core.cli.conftest import Call
 from tests.core.team.working_copy import make_record

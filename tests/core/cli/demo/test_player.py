@@ -16,10 +16,9 @@ from core.base.errors import BadInput, Conflict, RalphdeckError
 from core.base.paths import ProjectPaths
 from core.base.settings import Settings
 from core.cli import demo
-from core.cli.demo import check
-from core.cli.demo.loops import PlayedLoop, count_use
+from core.cli.demo import player as check
+from core.cli.demo.loops import PlayedLoop, count_use, load_loop_scripts, load_task_scripts
 from core.cli.demo.player import DemoAgent
-from core.cli.demo.scripts import load_loop_scripts, load_task_scripts
 from core.index.refresh import Index
 from core.index.review_items import ReviewItem
 from core.project.project import Project

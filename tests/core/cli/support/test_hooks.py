@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.support import event_input, hooks
+from core.cli.support import hooks
+from core.cli.support import process as event_input
 from tests.core.cli.conftest import Call, Result
 
 TASK = "Fix TypeScript type errors in user validation"

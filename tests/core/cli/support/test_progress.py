@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from core.cli.support import progress as progress_module
-from core.cli.support.progress import show_progress
+from core.cli.render import output
+from core.cli.render.output import show_progress
 
 
 def test_a_terminal_shows_one_line_that_disappears(
@@ -15,7 +15,7 @@ def test_a_terminal_shows_one_line_that_disappears(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     seconds = iter((0.0, 0.5, 1.0, 1.05, 1.2))
-    monkeypatch.setattr(progress_module, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(output, "monotonic", lambda: next(seconds))
     with show_progress() as progress:
         progress("Too early", 1, 10_000)
         progress("Sending uses", 2_000, 10_000)
