@@ -106,7 +106,7 @@ def test_prompts_continue_an_open_task_and_begin_another_one_after_a_success(age
     agent.send("Stop")
     assert outcomes(agent.project) == [Outcome.UNKNOWN], "without a check, the turn stays open"
     agent.prompt("and test it")
-    agent.tool(FAILING)
+    agent.tool(FAILING, agent_id="a1", agent_type="tester")  # a subagent works on the task of its session
     agent.send("Stop")
     agent.prompt("Try it with a default value")
     agent.fix_and_stop()
@@ -240,23 +240,18 @@ def test_the_reason_of_an_attempt_is_what_the_agent_wrote_without_the_usual_word
     assert attempt.reason == "The name is read only if there is a user."
 
 
-def test_a_context_that_was_late_is_given_once_at_the_next_tool_call(later: SimulatedAgent) -> None:
-    later.is_late = True
+def test_a_context_and_a_fix_that_were_late_are_given_once_at_the_next_tool_call(later: SimulatedAgent) -> None:
+    other = SimulatedAgent(later.project, "s3", at=later.at)
+    later.is_late = other.is_late = True
     assert later.prompt(FIX_PROMPT) == ""
-    later.is_late = False
-    assert "Cannot read" in later.tool(EDIT)
-    assert later.tool(EDIT) == ""
+    other.prompt("Something else")
+    assert other.tool(FAILING) == ""
+    later.is_late = other.is_late = False
+    for late in (later, other):
+        assert "Cannot read" in late.tool(EDIT), late.session
+        assert late.tool(EDIT) == late.tool(FAILING) == "", late.session
     injected = [event.kind for event in opened(later).view.snapshot.events if event.loop_id == "task-001.2"]
     assert "injected" in injected
-
-
-def test_a_fix_that_was_late_is_given_at_the_next_tool_call(later: SimulatedAgent) -> None:
-    later.prompt("Something else")
-    later.is_late = True
-    assert later.tool(FAILING) == ""
-    later.is_late = False
-    assert "Cannot read" in later.tool(EDIT)
-    assert later.tool(FAILING) == ""
 
 
 @pytest.mark.parametrize("has_records", [False, True])
@@ -298,19 +293,17 @@ def test_an_event_that_was_overtaken_delivers_nothing_twice(agent: SimulatedAgen
     assert ["Cannot read" in context for context in contexts] == [True, False]
 
 
-def test_a_notice_opens_no_task_and_gets_no_context(agent: SimulatedAgent) -> None:
+def test_a_notice_opens_no_task_and_a_slash_command_names_the_work_after_it(agent: SimulatedAgent) -> None:
     agent.prompt(FIX_PROMPT)
     agent.fix_and_stop()
     assert agent.prompt(f"<task-notification>\n{FIX_PROMPT}") == ""
     agent.tool(PASSING)
     agent.send("Stop")
     assert tasks(agent) == {"task-001": TaskStatus.COMPLETED}
-
-
-def test_work_that_a_slash_command_began_is_named_by_it(agent: SimulatedAgent) -> None:
-    agent.prompt("/fix-issue 123")
-    agent.tool(EDIT)
-    assert opened(agent).view.snapshot.tasks["task-001"].description == "/fix-issue 123"
+    other = SimulatedAgent(agent.project, "s2", at=agent.at)
+    other.prompt("/fix-issue 123")
+    other.tool(EDIT)
+    assert opened(other).view.snapshot.tasks["task-002"].description == "/fix-issue 123", "work is named by its command"
 
 
 def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(later: SimulatedAgent) -> None:
@@ -320,15 +313,6 @@ def test_a_subagent_gets_the_fix_of_its_error_but_not_the_context_of_the_prompt(
     assert later.tool(EDIT, agent_id="a1") == ""
     assert "Cannot read" in later.tool(FAILING, agent_id="a1")
     assert later.record.owed.prompt == "Write the profile page"
-
-
-def test_copilot_with_the_hooks_of_claude_code_gets_its_context_at_the_prompt(agent: SimulatedAgent) -> None:
-    agent.prompt(FIX_PROMPT)
-    agent.fix_and_stop()
-    copilot = SimulatedAgent(agent.project, "c1", at=agent.at)
-    answer = copilot.send("UserPromptSubmit", prompt=FIX_PROMPT, timestamp="2026-11-24T10:00:00.000Z")
-    assert list(answer) == ["additionalContext"] and "Cannot read" in answer["additionalContext"]
-    assert copilot.record.agent == "copilot"
 
 
 def test_a_known_fix_is_given_once_to_the_attempt_and_its_result_counts(agent: SimulatedAgent) -> None:
@@ -369,14 +353,6 @@ def test_a_named_task_gets_the_actions_and_is_not_closed(
     assert tasks(agent) == {task: TaskStatus.RUNNING}
     attempt = read_history(agent.project, task).attempts[0]
     assert (attempt.actions, attempt.outcome) == (3, Outcome.UNKNOWN)
-
-
-def test_a_subagent_works_on_the_task_of_its_session(agent: SimulatedAgent) -> None:
-    agent.prompt("Add a page")
-    agent.tool(EDIT)
-    agent.tool(PASSING, agent_id="a1", agent_type="tester")
-    agent.send("Stop")
-    assert outcomes(agent.project) == [Outcome.SUCCESS]
 
 
 def test_sessions_at_the_same_time_have_tasks_of_their_own(project: ProjectPaths) -> None:
