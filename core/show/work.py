@@ -265,8 +265,25 @@ def select_loops(state: ProjectState, query: Query, needs: Container[str]) -> li
     if not query.terms:
         return list(loops.values())
     catalog = WorkCatalog(state.snapshot)
-    matching = _Matching(catalog, query.terms, needs, lambda key: state.loop_patterns(key).injected_ids, ())
+    matching = _Matching(catalog, query.terms, needs, lambda key: state.loop_patterns(key).injected_ids)
     return [loop for id, loop in catalog.loops.items() if matching.top(id) or matching.below(id)]
+
+
+def select_tasks(snapshot: Snapshot, query: Query) -> Collection[str]:
+    """Return the IDs of the tasks that match by themselves or by an attempt."""
+    if not query.terms:
+        return snapshot.tasks.keys()
+    catalog = WorkCatalog(snapshot)
+    matching = _Matching(catalog, query.terms)
+    return {id for id in snapshot.tasks if matching.task(id)}
+
+
+def select_debug_sessions(snapshot: Snapshot, query: Query) -> Collection[str]:
+    """Return the IDs of the debug sessions that match, also of those that the screen lists as attempts."""
+    if not query.terms:
+        return snapshot.debug_sessions.keys()
+    matching = _Matching(WorkCatalog(snapshot), query.terms)
+    return {id for id, session in snapshot.debug_sessions.items() if matching.session(session)}
 
 
 class _Matching:
@@ -276,9 +293,9 @@ class _Matching:
         self,
         catalog: WorkCatalog,
         terms: Sequence[Term],
-        needs: Container[str],
-        patterns_of: Callable[[str], Iterable[str]],
-        found_ids: Collection[str],
+        needs: Container[str] = (),
+        patterns_of: Callable[[str], Iterable[str]] = lambda _: (),
+        found_ids: Collection[str] = (),
     ) -> None:
         self._catalog = catalog
         self._terms = terms
@@ -294,19 +311,28 @@ class _Matching:
 
     def below(self, key: str) -> tuple[str, ...]:
         """Return the keys of the earlier sessions, attempts and debug sessions below a row that match all terms."""
-        catalog, terms = self._catalog, self._terms
+        catalog = self._catalog
         earlier = [id for id in catalog.earlier_of.get(key, ()) if self.top(id)]
-        attempts = [
-            attempt_key(attempt.id)
-            for attempt in catalog.attempts_of.get(key, ())
-            if all(self._attempt_matches(attempt, key, term) != term.negated for term in terms)
-        ]
+        attempts = [attempt_key(one.id) for one in catalog.attempts_of.get(key, ()) if self.attempt(one, key)]
         sessions = [
-            session_key(id)
-            for id in catalog.sessions_of.get(key, ())
-            if all(self._session_matches(catalog.sessions[id], key, term) != term.negated for term in terms)
+            session_key(id) for id in catalog.sessions_of.get(key, ()) if self.session(catalog.sessions[id], key)
         ]
         return (*earlier, *attempts, *sessions)
+
+    def task(self, id: str) -> bool:
+        """Return whether a task, or one of its attempts, matches all terms, and the task no negated one."""
+        key = task_key(id)
+        if any(term.negated and self._top_matches(key, term) for term in self._terms):
+            return False
+        return self.top(key) or any(self.attempt(one, key) for one in self._catalog.attempts.get(id, ()))
+
+    def attempt(self, attempt: Attempt, above: str) -> bool:
+        """Return whether an attempt below the row `above` matches all terms."""
+        return all(self._attempt_matches(attempt, above, term) != term.negated for term in self._terms)
+
+    def session(self, session: DebugSession, above: str = "") -> bool:
+        """Return whether a debug session matches all terms."""
+        return all(self._session_matches(session, above, term) != term.negated for term in self._terms)
 
     def _top_matches(self, key: str, term: Term) -> bool:
         row = parse_key(key)
@@ -381,7 +407,8 @@ class _Matching:
             case "status":
                 return (is_escalated and ESCALATED.startswith(value)) or session.status.startswith(value)
             case "":
-                known = value in catalog._session_texts[session.id][1]
+                text = catalog._session_texts.get(session.id)
+                known = value in (text[1] if text is not None else _session_text(session).lower())
                 return known or (bool(above) and self._top_matches(above, term))
             case field:
                 return _SESSION_TESTS[field](session, value)

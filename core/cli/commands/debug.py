@@ -27,7 +27,16 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.options import COUNT, FRACTION, DecidingCommand, ReadingCommand, Words, choose_mode
+from core.cli.support.options import (
+    COUNT,
+    FRACTION,
+    DecidingCommand,
+    ReadingCommand,
+    Words,
+    choose_mode,
+    filter_argument,
+    read_filter,
+)
 from core.cli.support.project import (
     PastMoment,
     chosen_project,
@@ -67,11 +76,12 @@ _MODES: Final = {
     "--causes": "min_count",
     "--templates": "min_effectiveness",
     "--archived": "",
-    "": "status file_pattern category",
+    "": "filter_text status file_pattern category",
 }
 
 
 @click.command("list", cls=ReadingCommand, modes=_MODES)
+@filter_argument
 @click.option("--status", type=Words([one.replace("_", "-") for one in STATUSES]), help="Only with these states.")
 @click.option(
     "--file",
@@ -113,6 +123,7 @@ _MODES: Final = {
     help="Only templates with a reported success rate above this.",
 )
 def list_sessions(
+    filter_text: tuple[str, ...],
     status: tuple[str, ...] | None,
     file_pattern: str | None,
     category: str | None,
@@ -127,6 +138,8 @@ def list_sessions(
     min_effectiveness: float,
 ) -> None:
     """List the debug sessions, newest first.
+
+    FILTER is that of the Loops screen, for debug sessions: words, and fields such as is:open or error:TypeError.
 
     --escalated: a session is listed if its status is escalated, or if debug record --escalate was called for it and no
     person has acknowledged it in Review.
@@ -143,6 +156,7 @@ def list_sessions(
     \b
     Examples:
       ralphdeck debug list --status escalated
+      ralphdeck debug list is:open refunds
       ralphdeck debug list --file "src/auth/%" --category null_undefined_access --json
       ralphdeck debug list --error-type TypeError --file "src/auth/%" --json
       ralphdeck debug list --escalated --since 7d
@@ -161,13 +175,20 @@ def list_sessions(
     elif mode == "--archived":
         list_archived()
     else:
-        _list_sessions(status, file_pattern, category)
+        _list_sessions(" ".join(filter_text), status, file_pattern, category)
 
 
-def _list_sessions(status: tuple[str, ...] | None, file_pattern: str | None, category: str | None) -> None:
+def _list_sessions(
+    filter_text: str, status: tuple[str, ...] | None, file_pattern: str | None, category: str | None
+) -> None:
+    from core.show.work import FIELDS, select_debug_sessions
+
+    query = read_filter(filter_text, FIELDS)
     state = open_project().view
     index = state.debug
     found = set(index.sessions)
+    if query.terms:
+        found &= {*select_debug_sessions(state.snapshot, query)}
     if status is not None:
         words = {word.replace("-", "_") for word in status}
         escalated = {one.session.id for one in state.escalations()} if ESCALATED in words else set()

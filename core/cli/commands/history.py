@@ -34,7 +34,17 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.options import MOMENT, NumberRange, Parsed, ReadingCommand, WholeNumber, choose_mode, words_option
+from core.cli.support.options import (
+    MOMENT,
+    NumberRange,
+    Parsed,
+    ReadingCommand,
+    WholeNumber,
+    choose_mode,
+    filter_argument,
+    read_filter,
+    words_option,
+)
 from core.cli.support.project import chosen_project, complete_task, now, read_configuration, read_snapshot
 from core.files.atomic_write import export_file, write_file
 from core.index.search_words import SearchFilters, SearchHit, SearchPlace, SearchWords
@@ -539,15 +549,23 @@ class _Row(NamedTuple):
 
 
 @click.command("list", cls=ReadingCommand)
+@filter_argument
 @words_option("--status", words=TASK_STATUSES, help="Only with these states.")
 @click.option("--agent", metavar="NAME", help="Only tasks of this agent.")
 @click.option("--open", "only_open", is_flag=True, help="Only tasks with an open attempt.")
 @click.option("--similar", metavar="TASK|TEXT", help="List past tasks like this one instead, with their learnings.")
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help=f"With --similar: at most N. Default: {MAX_TASKS}.")
 def list_tasks(
-    status: frozenset[str], agent: str | None, only_open: bool, similar: str | None, limit: int | None
+    filter_text: tuple[str, ...],
+    status: frozenset[str],
+    agent: str | None,
+    only_open: bool,
+    similar: str | None,
+    limit: int | None,
 ) -> None:
     """List the tasks: status, attempts, last outcome, and the state of an open attempt.
+
+    FILTER is that of the Loops screen, for tasks and attempts: words, and fields such as is:failed or outcome:timeout.
 
     An open attempt counts as unfinished if it had no activity for 30 minutes (watch.stale_after_minutes), or if its
     task has ended.
@@ -561,18 +579,24 @@ def list_tasks(
     Examples:
       ralphdeck task list --status running,paused
       ralphdeck task list --open --json
+      ralphdeck task list oauth outcome:failure
       ralphdeck task list --similar task-001
       ralphdeck task list --similar "Add OAuth login to the admin pages" --limit 3 --json
     """
-    if choose_mode({"--similar": "limit", "": "status agent only_open"}):
+    if choose_mode({"--similar": "limit", "": "filter_text status agent only_open"}):
         _list_similar(similar or "", limit or MAX_TASKS)
         return
+    from core.show.work import FIELDS, select_tasks
+
+    query = read_filter(" ".join(filter_text), FIELDS)
     configuration = read_configuration()
     snapshot = read_snapshot(configuration)
+    matching = select_tasks(snapshot, query)
     rows = [
         row
         for row in _rows(snapshot, now(), configuration.settings.watch)
-        if (not status or row.task.status.value in status)
+        if row.task.id in matching
+        and (not status or row.task.status.value in status)
         and (agent is None or agent.casefold() in row.agents)
         and (row.open is not None or not only_open)
     ]

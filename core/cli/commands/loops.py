@@ -28,7 +28,15 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.options import OneOf, ReadingCommand, ReviewingCommand, choose_mode, reason_option, words_option
+from core.cli.support.options import (
+    OneOf,
+    ReadingCommand,
+    ReviewingCommand,
+    choose_mode,
+    filter_argument,
+    reason_option,
+    words_option,
+)
 from core.cli.support.project import (
     PastMoment,
     chosen_project,
@@ -87,7 +95,7 @@ source_option = click.option(
 
 
 @click.command("list", cls=ReadingCommand)
-@click.argument("filter_text", metavar="[FILTER]...", nargs=-1)
+@filter_argument
 @words_option("--status", words=(one.value for one in LoopStatus), help="Only with these states.")
 @source_option
 @click.option("--archived/--no-archived", default=None, help="Only archived sessions, or only the others.")

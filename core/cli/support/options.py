@@ -386,6 +386,7 @@ def read_filter(text: str, fields: Fields) -> Query:
     return query
 
 
+filter_argument: Final = click.argument("filter_text", metavar="[FILTER]...", nargs=-1)
 limit_option: Final = click.option("--limit", type=WholeNumber(min=0), metavar="N", help="At most N rows.")
 FRACTION: Final = Parsed("0..1", "rate", "a number from 0 to 1, or a percentage: 0.8 or 80%", _parse_fraction)
 COUNT: Final = Parsed("count", "number", "a whole number, at least 0", _parse_count)

@@ -28,6 +28,8 @@ from core.show.work import (
     iteration_key,
     lesson_key,
     parse_key,
+    select_debug_sessions,
+    select_tasks,
     session_key,
     task_key,
 )
@@ -101,6 +103,16 @@ def found(text: str, catalog: WorkCatalog = CATALOG) -> set[str]:
     chosen = select(text, catalog)
     keys = [*(one.key for one in chosen if one.own), *(key for one in chosen for key in one.below)]
     return {key.rpartition("-")[2].rpartition(":")[2] for key in keys}
+
+
+def test_commands_select_tasks_by_their_attempts_and_all_debug_sessions() -> None:
+    for text, ids in (("oauth", {"task-001"}), ("types outcome:timeout", {"task-001"}), ("-is:ended", {"task-002"})):
+        assert select_tasks(SNAPSHOT, parse_query(text, FIELDS)) == ids, text
+    assert select_tasks(SNAPSHOT, parse_query("", FIELDS)) == TASKS.keys()
+    of_attempt = replace(SESSIONS["dm-1"], id="dm-4", task_id="task-001", attempt=1)
+    snapshot = Snapshot(tasks=TASKS, attempts=ATTEMPTS, debug_sessions={**SESSIONS, "dm-4": of_attempt})
+    for text, ids in (("null", {"dm-1", "dm-4"}), ("is:open", {"dm-3"}), ("error:type -id:1", {"dm-4"})):
+        assert select_debug_sessions(snapshot, parse_query(text, FIELDS)) == ids, text
 
 
 def test_a_filter_selects_loops() -> None:
