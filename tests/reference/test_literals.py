@@ -40,7 +40,7 @@ def test_all_that_matches_a_rule_contains_its_literal_parts() -> None:
     for rule in load_rules():
         for pattern, literals in zip(rule.patterns, rule.literals, strict=True):
             compiled = re.compile(pattern, re.IGNORECASE)
-            for seed in range(40):
+            for seed in range(16):
                 text = sample(pattern, seed)
                 assert may_match(literals, text) or not compiled.search(text), (pattern, text)
 

@@ -7,51 +7,28 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
-from core.cli.command_table import PROGRAM_ALIASES
+from core.cli.command_table import PROGRAM_ALIASES, translate_alias
 from tests.core.cli.conftest import ROOT, Call
 
 LOOP = "ralph-add-oauth-login-flow-for-partn-cebd0e18"
-PAIRS = [
-    (["ralph-extract-patterns", LOOP, "--dry-run"], ["loop", "extract", LOOP, "--dry-run"]),
-    (
-        ["ralph-extract-patterns", "--all", "--types", "error,success", "--dry-run"],
-        ["loop", "extract", "--all", "--types", "error,success", "--dry-run"],
-    ),
-    (
-        ["ralph-inject-patterns", LOOP, "--min-success-rate", "0.8", "--top-k", "10", "--no-record"],
-        ["loop", "inject", LOOP, "--min-success-rate", "0.8", "--top-k", "10", "--no-record"],
-    ),
-    (["ralph-patterns", "list", "--type", "error"], ["pattern", "list", "--type", "error"]),
-    (
-        ["ralph-patterns", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
-        ["pattern", "list", "--min-success-rate", "0.0", "--max-success-rate", "0.6", "--tag", "typescript"],
-    ),
-    (["ralph-patterns", "list", "--from-loop", LOOP], ["pattern", "list", "--from-loop", LOOP]),
-    (["ralph-patterns", "show", "pat-error-type-mismatch-003"], ["pattern", "show", "pat-error-type-mismatch-003"]),
-    (
-        ["ralph-patterns", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
-        ["pattern", "prune", "--dry-run", "--min-success-rate", "0.5", "--max-age-days", "90"],
-    ),
-    (["ralph-history", "task-001", "--attempt", "1"], ["task", "show", "task-001", "--attempt", "1"]),
-    (["ralph-history", "task-001", "--reflections"], ["task", "show", "task-001", "--reflections"]),
-    (["ralph-replay", "task-001", "--attempt", "1"], ["task", "show", "task-001", "--replay", "--attempt", "1"]),
-    (["ralph-search", "null"], ["search", "null"]),
-    (
-        ["ralph", "Fix type errors", "--min-pattern-success-rate", "0.5"],
-        ["loop", "inject", "--task", "Fix type errors", "--min-success-rate", "0.5"],
-    ),
-]
 
 
-@pytest.mark.parametrize(("words", "own"), PAIRS)
-def test_an_alias_prints_what_its_command_prints(words: list[str], own: list[str], sample: Path, call: Call) -> None:
-    expected = call(*own)
-    found = call(*words)
-    assert found == expected
-    assert found.code == 0
-    assert found.out or found.err
+def test_an_alias_is_its_command(sample: Path, call: Call) -> None:
+    for words, own in (
+        (f"ralph-extract-patterns {LOOP} --dry-run", f"loop extract {LOOP} --dry-run"),
+        (f"ralph-inject-patterns {LOOP} --top-k 10", f"loop inject {LOOP} --top-k 10"),
+        ("ralph-patterns list --type error", "pattern list --type error"),
+        ("ralph-history task-001 --attempt 1", "task show task-001 --attempt 1"),
+        ("ralph-replay task-001 --attempt 1", "task show --replay task-001 --attempt 1"),
+        ("ralph-search null", "search null"),
+        ("ralph types --min-pattern-success-rate 0.5", "loop inject --task types --min-success-rate 0.5"),
+        ("ralph types --min-pattern-success-rate=0.5", "loop inject --task types --min-success-rate=0.5"),
+        ("ralph --project x", "loop inject --project x"),
+        ("ralph", "ralph"),
+    ):
+        assert translate_alias(words.split()) == own.split()
+    expected, found = call("pattern", "list", "--from-loop", LOOP), call("ralph-patterns", "list", "--from-loop", LOOP)
+    assert found == expected and found.code == 0
 
 
 def test_an_alias_exports_and_imports(sample: Path, tmp_path: Path, call: Call) -> None:

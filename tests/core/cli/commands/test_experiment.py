@@ -25,46 +25,43 @@ LOOP = "ralph-fix-validation-b2c3d4e5"
 EVENTS = Path(".aiwg/ralph/shared/curation/events.jsonl")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_starting_and_stopping_changes_only_the_share(home: Path) -> None:
+    for text in (
         "",
         "# mine\n[trust]\nclaims = 'count'",
         "[experiment]\nshare = 0.5 # half\n\n[trust]\nclaims = 'count'\n",
         "[experiment] # of mine\n[trust]\nclaims = 'count'\n",
         "[notify]\ncommand = ['a']\n\n[experiment]\nshare=0.1",
-    ],
-)
-def test_starting_and_stopping_changes_only_the_share(text: str, home: Path) -> None:
-    file = user_settings_file()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    for share in (0.25, None):
-        set_share(share)
+    ):
+        file = settings_with(text)
         others = {name: group for name, group in tomllib.loads(text).items() if name != "experiment"}
-        found = tomllib.loads(file.read_text())
-        assert {name: group for name, group in found.items() if name != "experiment"} == others
-        assert read_user_settings().experiment.share == share and not read_user_settings().findings
+        for share in (0.25, None):
+            set_share(share)
+            found = tomllib.loads(file.read_text())
+            assert {name: group for name, group in found.items() if name != "experiment"} == others
+            assert read_user_settings().experiment.share == share and not read_user_settings().findings
+    for text in ("experiment = {share = 0.2}\n", "x = '''\n[experiment]\nshare = 0.2\n'''\n", "[["):
+        file = settings_with(text)
+        with pytest.raises(BadInput):
+            set_share(0.3)
+        assert file.read_text() == text, "a file of another form is left as it is"
 
 
-@pytest.mark.parametrize("text", ["experiment = {share = 0.2}\n", "x = '''\n[experiment]\nshare = 0.2\n'''\n", "[["])
-def test_a_file_of_another_form_is_left_as_it_is(text: str, home: Path) -> None:
+def settings_with(text: str) -> Path:
     file = user_settings_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    with pytest.raises(BadInput):
-        set_share(0.3)
-    assert file.read_text() == text
+    return file
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.6, float("nan")])
-def test_a_share_outside_of_the_limits_is_refused(share: float, home: Path) -> None:
-    with pytest.raises(BadInput, match=r"0\.1 to 0\.5"):
-        set_share(share)
-    user_settings_file().parent.mkdir(parents=True, exist_ok=True)
-    user_settings_file().write_text(f"[experiment]\nshare = {share}\n")
-    (finding,) = read_user_settings().findings
-    assert "0.1 to 0.5" in finding.message and read_user_settings().experiment.share is None
+def test_a_share_outside_of_the_limits_is_refused(home: Path) -> None:
+    for share in (0.0, 0.05, 0.6, float("nan")):
+        with pytest.raises(BadInput, match=r"0\.1 to 0\.5"):
+            set_share(share)
+        settings_with(f"[experiment]\nshare = {share}\n")
+        (finding,) = read_user_settings().findings
+        assert "0.1 to 0.5" in finding.message and read_user_settings().experiment.share is None
+        settings_with("")
 
 
 def test_the_secret_is_private_and_each_project_has_its_own_coin(tmp_path: Path, home: Path) -> None:
@@ -140,21 +137,21 @@ def test_status_start_and_stop(examples: Path, call: Call) -> None:
     assert stopped["share"] is None and "more task" not in stopped["patterns"][0]["verdict"]
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "empty", "garbage", "link"])
-def test_a_secret_that_cannot_be_used_is_reported_and_nothing_is_started(kind: str, examples: Path, call: Call) -> None:
+def test_a_secret_that_cannot_be_used_is_reported_and_nothing_is_started(examples: Path, call: Call) -> None:
     set_share(0.2)
     secret = secret_file()
     secret.parent.mkdir(parents=True, exist_ok=True)
-    match kind:
-        case "pipe":
-            os.mkfifo(secret)
-        case "folder":
-            secret.mkdir()
-        case "link":
-            secret.symlink_to(examples / "aiwg.yml")
-        case _:
-            secret.write_text("" if kind == "empty" else "garbage")
-    assert "experiment.key" in call("experiment", "--json").document["problem"]
+    for place, remove in (
+        (lambda: os.mkfifo(secret), secret.unlink),
+        (secret.mkdir, secret.rmdir),
+        (lambda: secret.symlink_to(examples / "aiwg.yml"), secret.unlink),
+        (secret.touch, secret.unlink),
+        (lambda: secret.write_text("garbage"), secret.unlink),
+    ):
+        place()
+        assert "experiment.key" in call("experiment", "--json").document["problem"]
+        remove()
+    secret.write_text("garbage")
     assert "experiment.key" in call("experiment").out
     started = call("experiment", "start", "--share", "0.5")
     assert started.code == 1 and "experiment.key" in started.err

@@ -119,9 +119,18 @@ def answer_all(project: Project, select: Callable[[Sequence[ReviewItem]], Sequen
     return asked
 
 
-def test_completed_loop_leaves_the_registry() -> None:
+def test_the_sample_contains_what_the_scripts_name_and_a_completed_loop_leaves_the_registry() -> None:
+    scripts = load_loop_scripts()
+    loops = (*scripts.running, *scripts.new)
+    played = {one.pattern for script in loops for one in script.iterations} - {""}
+    played.update(pattern for script in loops for pattern in script.injected)
     with demo.scratch_project(NOW) as project:
-        loop = PlayedLoop.create(project, load_loop_scripts().new[0], "0123abcd", NOW)
+        assert played <= Index(project, Settings(), clock=lambda: NOW, is_kept=False).load().patterns.keys()
+        for script in scripts.running:
+            running = PlayedLoop.find_running(project, script)
+            assert running is not None
+            running.stop()
+        loop = PlayedLoop.create(project, scripts.new[0], "0123abcd", NOW)
         registry = project.ralph / "registry.json"
         assert "0123abcd" in registry.read_text(encoding="utf-8")
         while not loop.ended:
@@ -212,49 +221,24 @@ def test_scratch_copy_is_removed_after_an_error(temporary_folder: Path) -> None:
     assert list(temporary_folder.iterdir()) == []
 
 
-def test_sample_contains_a_running_loop_for_each_running_script() -> None:
-    with demo.scratch_project(NOW) as project:
-        loops = [PlayedLoop.find_running(project, script) for script in load_loop_scripts().running]
-        for loop in loops:
-            assert loop is not None
-            loop.stop()
-
-
-def test_sample_contains_every_scripted_pattern() -> None:
-    scripts = load_loop_scripts()
-    loops = (*scripts.running, *scripts.new)
-    played = {one.pattern for script in loops for one in script.iterations} - {""}
-    played.update(pattern for script in loops for pattern in script.injected)
-    with demo.scratch_project(NOW) as project:
-        snapshot = Index(project, Settings(), clock=lambda: NOW, is_kept=False).load()
-    assert played <= snapshot.patterns.keys()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "before", "worked", "after"),
-    [
-        ("pat-error-null-check-015", (0.75, 4), True, (0.8, 5)),
-        ("pat-error-null-check-015", (0.75, 4), False, (0.6, 5)),
-        ("pat-anti-catch-all-006", (0.6, 5), True, (0.67, 6)),
-    ],
-)
-def test_use_is_counted_in_the_record(
-    pattern: str, before: tuple[float, int], worked: bool, after: tuple[float, int]
-) -> None:
+def test_use_is_counted_in_the_record() -> None:
     with demo.scratch_project(NOW) as project:
         index = Index(project, Settings(), clock=lambda: NOW, is_kept=False)
-        recorded_counts = index.load().patterns[pattern].recorded_counts
-        assert (recorded_counts.rate, recorded_counts.uses) == before
-        count_use(project, pattern, worked, NOW)
-        found = index.refresh(None)[0].patterns[pattern]
-        assert (found.recorded_counts.rate, found.recorded_counts.uses, found.last_used) == (*after, NOW)
-
-
-def test_use_of_an_unknown_pattern_changes_nothing() -> None:
-    with demo.scratch_project(NOW) as project:
-        before = {path: path.read_bytes() for path in project.patterns.glob("*.json")}
+        patterns = index.load().patterns
+        for pattern, before, worked, after in (
+            ("pat-error-null-check-015", (0.75, 4), True, (0.8, 5)),
+            ("pat-error-null-check-015", (0.8, 5), False, (0.67, 6)),
+            ("pat-anti-catch-all-006", (0.6, 5), True, (0.67, 6)),
+        ):
+            counts = patterns[pattern].recorded_counts
+            assert (counts.rate, counts.uses) == before
+            count_use(project, pattern, worked, NOW)
+            patterns = index.refresh(None)[0].patterns
+            counts = patterns[pattern].recorded_counts
+            assert (counts.rate, counts.uses, patterns[pattern].last_used) == (*after, NOW)
+        files = {path: path.read_bytes() for path in project.patterns.glob("*.json")}
         count_use(project, "pat-error-unknown-999", True, NOW)
-        assert {path: path.read_bytes() for path in project.patterns.glob("*.json")} == before
+        assert {path: path.read_bytes() for path in project.patterns.glob("*.json")} == files
 
 
 @pytest.mark.slow

@@ -211,3 +211,24 @@ def test_the_log_on_a_narrow_terminal_still_shows_who_decided(tmp_path: Path) ->
     subprocess.run([*decide, "--project", str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
     heading, row = on_a_terminal(["log", "--project", str(tmp_path)], 80, NO_COLOR="1")
     assert "BY" in heading.split() and "ABOUT" in heading.split() and len(row) <= 80
+
+
+def test_a_terminal_shows_one_line_that_disappears(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    seconds = iter((0.0, 0.5, 1.0, 1.05, 1.2))
+    monkeypatch.setattr(output, "monotonic", lambda: next(seconds))
+    with output.show_progress() as progress:
+        progress("Too early", 1, 10_000)
+        progress("Sending uses", 2_000, 10_000)
+        progress("Too soon", 3_000, 10_000)
+        progress("Sending", 1, 2)
+    text = "Sending uses: 2,000 of 10,000"
+    assert capsys.readouterr().err == f"\r{text}\r{'Sending: 1 of 2':{len(text)}}\r{' ' * len('Sending: 1 of 2')}\r"
+
+
+def test_a_file_gets_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.show_progress() as progress:
+        progress("Sending uses", 1, 2)
+    assert capsys.readouterr() == ("", "")
