@@ -107,9 +107,9 @@ def record_events(
 def make_counted_events(
     snapshot: Snapshot, board: Scoreboard, pattern_ids: Iterable[str], decision: Decision
 ) -> tuple[Event, ...]:
-    """Make `counted` events for records into which a decision brought counts.
+    """Make a `counted` event for each record into which a decision wrote counts.
 
-    Without them, a use reported later would be mistaken for one that is already counted.
+    Without it, a use reported later would be mistaken for one that is already counted.
     """
     return tuple(
         Event(

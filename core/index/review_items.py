@@ -114,52 +114,123 @@ class EditedFile(Struct, frozen=True, kw_only=True):
 
 
 class Kind(NamedTuple):
-    """A kind of question.
+    """A kind of question; `name` is what its questions are called, in the plural."""
 
-    `noun` and `verb` are what its questions are about, both in the plural. `seconds` is the time that a decision takes
-    besides reading its texts: to check the evidence and press a key. An optional one does no harm while it waits: no
-    text is wrongly injected or withheld. One that must be read counts whatever its impact: agents get a text that no
-    evidence judges, or an agent asks. `beside` names the question in its key, if it is not the question about the whole
-    pattern. One that is not dated is found by a search in the present state: since when it is open is unknown.
-    """
-
+    name: str
     noun: str
     verb: str
+    """With `noun` what the questions are about, both in the plural."""
     seconds: float
+    """Time that a decision takes besides reading its texts: to check the evidence and press a key."""
+    is_urgent: bool = False
+    """A new question is a warning."""
     is_optional: bool = False
+    """It does no harm while it waits: no text is wrongly injected or withheld."""
     must_read: bool = False
+    """It counts whatever its impact: agents get a text that no evidence judges, or an agent asks."""
     beside: str = ""
+    """Names the question in its key, if it is not the question about the whole pattern."""
     is_dated: bool = True
+    """False: a search finds it in the present state, so that it is unknown since when it is open."""
 
 
 KINDS: Final = {
-    INVERSION: Kind("lessons", "fail often", 15.0),
-    CONTRADICTED: Kind("decisions", "are contradicted by later results", 10.0),
-    STALE_PIN: Kind("decisions", "are about a text that has changed", 12.0),
-    BORDERLINE: Kind("lessons", "are close to another state", 10.0, beside="state"),
-    DUPLICATE: Kind("pairs of lessons", "are similar", 12.0, is_optional=True, is_dated=False),
-    EXTRACTED: Kind("new lessons", "wait to be read", 8.0, must_read=True),
-    QUARANTINE: Kind("texts", "are held back", 10.0),
-    HELD: Kind("texts", "are held", 10.0),
-    BURST: Kind("sources", "sent suspicious reports", 20.0),
-    RECURRING: Kind("notes", "were reported by several sessions", 12.0, is_optional=True, is_dated=False),
-    LESSON: Kind("notes of agents", "may become lessons", 12.0, is_optional=True, is_dated=False),
-    OFFER: Kind("recent sessions", "may hold lessons", 12.0, is_optional=True, is_dated=False),
-    BROAD: Kind("lessons", "have a trigger that is too broad", 8.0, is_optional=True, beside="trigger", is_dated=False),
-    SELDOM: Kind("lessons", "are seldom followed", 8.0, is_optional=True, beside="followed", is_dated=False),
+    INVERSION: Kind("inversions", "lessons", "fail often", 15.0, is_urgent=True),
+    CONTRADICTED: Kind("contradicted pins", "decisions", "are contradicted by later results", 10.0, is_urgent=True),
+    STALE_PIN: Kind("stale pins", "decisions", "are about a text that has changed", 12.0, is_urgent=True),
+    BORDERLINE: Kind("borderline states", "lessons", "are close to another state", 10.0, beside="state"),
+    DUPLICATE: Kind("near-duplicates", "pairs of lessons", "are similar", 12.0, is_optional=True, is_dated=False),
+    EXTRACTED: Kind("unreviewed extractions", "new lessons", "wait to be read", 8.0, is_urgent=True, must_read=True),
+    QUARANTINE: Kind("quarantined texts", "texts", "are held back", 10.0, is_urgent=True),
+    HELD: Kind("held texts", "texts", "are held", 10.0, is_urgent=True),
+    BURST: Kind("suspicious reports", "sources", "sent suspicious reports", 20.0, is_urgent=True),
+    RECURRING: Kind(
+        "recurring learnings", "notes", "were reported by several sessions", 12.0, is_optional=True, is_dated=False
+    ),
+    LESSON: Kind("lessons of agents", "notes of agents", "may become lessons", 12.0, is_optional=True, is_dated=False),
+    OFFER: Kind("sessions to read", "recent sessions", "may hold lessons", 12.0, is_optional=True, is_dated=False),
+    BROAD: Kind(
+        "broad triggers",
+        "lessons",
+        "have a trigger that is too broad",
+        8.0,
+        is_optional=True,
+        beside="trigger",
+        is_dated=False,
+    ),
+    SELDOM: Kind(
+        "seldom followed lessons",
+        "lessons",
+        "are seldom followed",
+        8.0,
+        is_optional=True,
+        beside="followed",
+        is_dated=False,
+    ),
     STALE: Kind(
-        "lessons", "are about files or names that were removed", 8.0, is_optional=True, must_read=True, is_dated=False
+        "removed anchors",
+        "lessons",
+        "are about files or names that were removed",
+        8.0,
+        is_optional=True,
+        must_read=True,
+        is_dated=False,
     ),
-    RENAMED: Kind("lessons", "name files by their old paths", 4.0, is_optional=True, must_read=True, is_dated=False),
+    RENAMED: Kind(
+        "renamed anchors",
+        "lessons",
+        "name files by their old paths",
+        4.0,
+        is_optional=True,
+        must_read=True,
+        is_dated=False,
+    ),
     UNRECONCILED: Kind(
-        "lessons", "have counts that contradict their results", 8.0, is_optional=True, beside="counts", is_dated=False
+        "disagreeing counts",
+        "lessons",
+        "have counts that contradict their results",
+        8.0,
+        is_optional=True,
+        beside="counts",
+        is_dated=False,
     ),
-    WEAKENED: Kind("tests", "check less than before", 8.0, must_read=True, is_dated=False),
-    EDITED: Kind("files of agents", "have lessons that someone edited", 8.0, must_read=True, is_dated=False),
-    PROPOSAL: Kind("decisions", "are proposed by agents", 10.0, must_read=True, is_dated=False),
-    ESCALATION: Kind("debug sessions", "were escalated", 10.0, must_read=True),
-    HARMFUL: Kind("lessons", "hurt in an experiment", 10.0, must_read=True, beside="experiment", is_dated=False),
-    CONFLICT: Kind("instructions", "contradict or repeat each other", 12.0, is_optional=True),
+    WEAKENED: Kind("weakened tests", "tests", "check less than before", 8.0, must_read=True, is_dated=False),
+    EDITED: Kind(
+        "edited files of agents",
+        "files of agents",
+        "have lessons that someone edited",
+        8.0,
+        must_read=True,
+        is_dated=False,
+    ),
+    PROPOSAL: Kind(
+        "proposed decisions",
+        "decisions",
+        "are proposed by agents",
+        10.0,
+        is_urgent=True,
+        must_read=True,
+        is_dated=False,
+    ),
+    ESCALATION: Kind("escalations", "debug sessions", "were escalated", 10.0, is_urgent=True, must_read=True),
+    HARMFUL: Kind(
+        "lessons that hurt",
+        "lessons",
+        "hurt in an experiment",
+        10.0,
+        is_urgent=True,
+        must_read=True,
+        beside="experiment",
+        is_dated=False,
+    ),
+    CONFLICT: Kind(
+        "instructions in conflict",
+        "instructions",
+        "contradict or repeat each other",
+        12.0,
+        is_urgent=True,
+        is_optional=True,
+    ),
 }
 """Every kind of question; `core.questions.kinds.TABLE` has how each is asked and answered."""
 

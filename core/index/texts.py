@@ -349,7 +349,7 @@ class SupposedTexts(Texts):
 
 
 def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
-    """Return a reader of a database in memory with the places of patterns."""
+    """Return a reader of a database in memory; `places` are the row number and ID of each pattern."""
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN")

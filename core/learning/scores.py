@@ -209,7 +209,7 @@ class ObservationSums:
             self._uses.append((index, at, use.count, use.weight, kind, is_dated, use.given, use.seen))
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
-        """Write the sums into `rows` of `columns`, which are in the order of `add`.
+        """Write the sums to `columns`: those of the nth added pattern to the row `rows[n]`.
 
         `epoch` (the reference time of the sums), `now` and `half_life` are in seconds.
         """

@@ -11,22 +11,7 @@ from msgspec import Struct
 from core.base.text import visible_line
 from core.decisions.case import about_text, subject_text, verb_text
 from core.index.project_state import all_findings
-from core.index.review_items import (
-    BORDERLINE,
-    BROAD,
-    DUPLICATE,
-    EDITED,
-    ESCALATION,
-    LESSON,
-    OFFER,
-    RECURRING,
-    RENAMED,
-    SELDOM,
-    STALE,
-    UNRECONCILED,
-    WEAKENED,
-    ReviewItem,
-)
+from core.index.review_items import ESCALATION, KINDS, ReviewItem
 from core.records.decisions import SYNC, TURNS, Decision, Verb
 from core.records.findings import Severity
 from core.records.loops import LoopStatus
@@ -55,12 +40,6 @@ class NotificationKind(StrEnum):
     ESCALATED = "escalation"
     FINDING = "finding"
     REFUSED = "decision-refused"
-
-
-_MAINTENANCE: Final = frozenset(
-    {BORDERLINE, BROAD, DUPLICATE, EDITED, LESSON, OFFER, RECURRING, RENAMED, SELDOM, STALE, UNRECONCILED, WEAKENED}
-)
-"""Kinds of questions that are not urgent."""
 
 
 class Notification(Struct, frozen=True):
@@ -95,7 +74,7 @@ def find_notifications(
             found.append(Notification(NotificationKind.ESCALATED, item.subject, text, Severity.WARNING))
         else:
             text = f"Review asks: {visible_line(item.question, 120)}"
-            severity = Severity.INFO if item.kind in _MAINTENANCE or is_own else Severity.WARNING
+            severity = Severity.WARNING if KINDS[item.kind].is_urgent and not is_own else Severity.INFO
             found.append(Notification(NotificationKind.ASKED, item.subject, text, severity))
     if delta.findings:
         old = set(all_findings(before))

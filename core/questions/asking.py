@@ -67,16 +67,16 @@ class RecurringLearning(Struct, frozen=True, array_like=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What the searches for questions found, see `core.questions.search`."""
+    """What the searches for questions found, in the order of their turns; see `core.questions.search`."""
 
-    alike: tuple[tuple[str, str, float], ...] = ()
     offers: tuple[JoinedOffer, ...] = ()
-    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
-    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
-    held: tuple[HeldText, ...] = ()
+    alike: tuple[tuple[str, str, float], ...] = ()
     broad: dict[str, float] = {}
-    weakened: tuple[WeakenedTest, ...] = ()
     unreconciled: dict[str, Finding] = {}
+    recurring: tuple[tuple[RecurringLearning, Extraction], ...] = ()
+    held: tuple[HeldText, ...] = ()
+    lessons: tuple[tuple[JoinedLesson, Extraction], ...] = ()
+    weakened: tuple[WeakenedTest, ...] = ()
     stale: dict[str, tuple[AnchorChange, ...]] = {}
     pairs: tuple[InstructionPair, ...] = ()
 

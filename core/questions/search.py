@@ -49,19 +49,8 @@ if TYPE_CHECKING:
 
 ROOMS: Final = ("questions",)
 """Rooms, besides those of the index, that decide what the searches find."""
-_ORDER: Final = (
-    "offers",
-    "alike",
-    "broad",
-    "unreconciled",
-    "recurring",
-    "held",
-    "lessons",
-    "weakened",
-    "stale",
-    "pairs",
-)
 _SEARCHES: Final = {row.search.name: row.search for row in TABLE if row.search is not None}
+_ORDER: Final = Found.__struct_fields__  # the searches have their turns in the order of the fields
 Candidate: TypeAlias = tuple[RecurringLearning | JoinedLesson, Extraction]
 _STEP_SECONDS: Final = 0.01  # time in which a search works at once
 _PAUSE: Final = timedelta(minutes=1)  # minimum time between two searches for held texts, which a busy loop changes

@@ -298,7 +298,7 @@ class _State:
                 self.cleared[subject] = known_rules | {text: max(_scan_rules(decision), known_rules.get(text, 0))}
 
     def _edit(self, decision: Decision, *, approves: bool) -> None:
-        """Approve a text that a person edited; a pin of the text before is one of this text."""
+        """Approve an edited text if `approves`, and move a pin of the old text to the new one."""
         if approves:
             self._review(decision)
         else:

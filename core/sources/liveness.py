@@ -70,7 +70,7 @@ class ProcFiles:
         return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
 
     def _stat(self, pid: int) -> list[bytes]:
-        """Return the fields of a process after its name, which may contain spaces and parentheses."""
+        """Return the fields of `/proc/PID/stat` after the name, which may have spaces; [] if it ended."""
         try:
             line = (self._root / str(pid) / "stat").read_bytes()
         except OSError:

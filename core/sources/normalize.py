@@ -136,7 +136,7 @@ def number(value: Any) -> float | None:
 
 
 def duration(value: Any) -> float | None:
-    """Return a number of at least 0 in any unit."""
+    """Return a number from 0 to `MAX_COUNT` in the unit that it is written in; None for anything else."""
     found = number(value)
     return found if found is not None and 0 <= found <= MAX_COUNT else None
 

@@ -62,7 +62,7 @@ def _typing(place: BaseScreen) -> tuple[HelpLine, ...]:
     lines = [
         HelpLine("enter", "", "Accept the text"),
         HelpLine("esc", "", "Leave the line and clear a filter"),
-        HelpLine("tab", "", "Go to the next pane; the text stays"),
+        HelpLine("tab", "", "Go to the next pane and keep the text"),
         HelpLine("ctrl+u", "", "Delete up to the cursor"),
         HelpLine("ctrl+c", "", "Copy the selected text"),
         HelpLine(_names(keys("help")).split()[-1], "help", "This help, because ? is text"),

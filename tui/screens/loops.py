@@ -597,8 +597,8 @@ class LoopsScreen(CrossLinks, ListScreen):
     def go_to(self, key: str) -> None:
         """Move the cursor to a row, and unfold the rows above it.
 
-        A task of a loop has no row of its own: its loop has a tab with the attempts. A debug session that is shown as
-        the attempt that it was made from is the row of that attempt.
+        A task of a loop has no row: the cursor goes to its loop, whose tab has the attempts. A debug session that is
+        shown as an attempt has the row of that attempt.
         """
         if self.is_computing("rows"):
             self._wanted = key

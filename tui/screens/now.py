@@ -292,7 +292,7 @@ class NowScreen(BaseScreen):
             case "propose" if self._proposing is not None:
                 return "Lessons are being proposed"
             case "propose" if not self._can_propose():
-                return "Only for a project without lessons; Review asks about new ones"
+                return "This project has lessons already; Review asks about new lessons"
         return super().why_not(action)
 
     def own_keys(self) -> frozenset[str]:

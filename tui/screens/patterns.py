@@ -165,7 +165,8 @@ class PatternsScreen(ListScreen):
         match action:
             case "promote":
                 unpinned = assessment.score / assessment.multiplier if assessment.multiplier else 0.0
-                return f"promote → x1.5, score {format_decimal(unpinned * 1.5)}"
+                factor = self.view.settings.maturity.multiplier_proven
+                return f"promote → x{factor:g}, score {format_decimal(unpinned * factor)}"
             case "deprecate":
                 return "deprecate → no longer given"
             case "release":

@@ -252,7 +252,7 @@ _MODES: Final = {
 @click.option("--diff", metavar="FILE", help="The change as a unified diff, - for standard input.")
 @click.option("--strategy", metavar="TEXT", help="How to fix it, at least 20 characters.")
 @click.option("--category", type=OneOf(ROOT_CAUSES), help="The kind of the root cause.")
-@click.option("--confidence", type=FRACTION, help="How certain it is.")
+@click.option("--confidence", type=FRACTION, help="How certain the root cause is, from 0 to 1.")
 @click.option("--related", metavar="TEXT", multiple=True, help="Another failure with this cause; may be repeated.")
 @click.option(
     "--task", "task_id", metavar="TASK", default="", envvar="RALPHDECK_TASK", help="The task. Default: $RALPHDECK_TASK."
@@ -324,7 +324,7 @@ def record(
         raise click.UsageError("give --start, --cause, --fix, --end, --success or --escalate")
     if mode == "--start":
         if len(files) > 1:
-            raise click.UsageError("give --start one --file")
+            raise click.UsageError("--start takes only one --file")
         _start("".join(files), task_id, loop_id, iteration, agent, new_id)
         return
     if session_id is None:

@@ -81,7 +81,7 @@ _MODES: Final = {
     "--type",
     "kind_of_pattern",
     type=OneOf([kind.value for kind in PatternType if kind is not PatternType.TEMPLATE]),
-    help="With --accept: type of the pattern. Default: as the kind of the lesson says.",
+    help="With --accept: the type of the new pattern. Default: the one that fits the kind of the lesson.",
 )
 @click.option("--reject", is_flag=True, help="Do not ask about the text of the lesson again, in any file.")
 @reason_option
@@ -91,7 +91,7 @@ _MODES: Final = {
 @words_option(
     "--state",
     words=[*(state.value for state in LessonState), CONTRADICTS],
-    help="Only in these states. `contradicts`: an approved pattern, or another lesson, demands the opposite.",
+    help="Only in these states; `contradicts`: a pattern or another lesson demands the opposite of the lesson.",
 )
 @click.option("--loaded", is_flag=True, help="Only lessons that an agent adds to its context by itself.")
 @limit_option

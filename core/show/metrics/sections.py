@@ -22,6 +22,7 @@ from core.base.formatting import format_cost, format_count, format_decimal, form
 from core.base.pattern_titles import name_apart
 from core.base.text import capitalized, continued, plural, visible_line
 from core.index.experiment import describe_success
+from core.index.review_items import KINDS
 from core.learning.experiments import Cell, Tally, Verdict, compare_arms, describe_verdict
 from core.learning.experiments import Comparison as ArmComparison
 from core.records.loops import Usage
@@ -127,7 +128,6 @@ class _Texts(Struct, frozen=True):
     """The texts in `sections.yaml`."""
 
     sections: tuple[Figure, ...]  # displayed without data, in order
-    question_names: dict[str, str]  # plural names of the kinds of questions
 
 
 @cache
@@ -377,7 +377,7 @@ def _coverage(found: Dashboard) -> _Data:
 def _questions(found: Dashboard) -> _Data:
     if not found.open:
         return {}
-    names = [_load_texts().question_names.get(kind.kind, kind.kind) for kind in found.open]
+    names = [KINDS[kind.kind].name for kind in found.open]
     total = plural(sum(kind.count for kind in found.open), "open question")
     first = "the first one has" if found.first_half == 1 else f"the first {found.first_half:,} have"
     rows = [

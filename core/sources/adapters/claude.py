@@ -71,7 +71,7 @@ _AT_REST: Final = ("answer", "turn-end")
 
 
 class Process(Struct, frozen=True, kw_only=True, gc=False):
-    """A process of the agent, from its registry, which it leaves at a normal end."""
+    """A process of the agent, from a file in its registry that it removes at a normal end."""
 
     session_id: str
     pid: int
