@@ -63,19 +63,24 @@ def test_inject_leaves_it_out_and_gives_the_reason_until_it_is_released(project:
     assert call("undo").code == 0 and held(call) == [NULL]
 
 
-@pytest.mark.parametrize(("value", "state"), [("flag", "established"), ("hold", "held"), ("block", "quarantine")])
-def test_the_settings_decide_what_happens_to_it(project: Path, call: Call, value: str, state: str) -> None:
-    write_user_settings(f'[scan]\nerror_patterns = "{value}"\n')
-    listed = call("pattern", "list", "--state", state, "--json").document["patterns"]
-    assert NULL in [one["id"] for one in listed]
+def test_the_settings_of_the_user_decide_and_a_project_makes_them_stricter_only(project: Path, call: Call) -> None:
+    def is_listed(state: str) -> bool:
+        listed = call("pattern", "list", "--state", state, "--json").document["patterns"]
+        return NULL in [one["id"] for one in listed]
 
-
-def test_an_unknown_policy_is_reported_and_the_default_is_used(project: Path, call: Call) -> None:
-    (project / "aiwg.yml").write_text("ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: allow\n")
-    assert held(call) == [NULL]
-    findings = call("doctor", "--json").document["findings"]
-    (found,) = [one for one in findings if one["code"] == "bad-value"]
-    assert "error_patterns must be hold or flag or block, not 'allow'" in found["message"]
+    of_user, of_project = (
+        '[scan]\nerror_patterns = "{}"\n',
+        "ralph: {{cross_loop_learning: {{scan: {{error_patterns: {}}}}}}}",
+    )
+    for value, state in (("flag", "established"), ("hold", "held"), ("block", "quarantine")):
+        write_user_settings(of_user.format(value))
+        assert is_listed(state)
+    user_settings_file().unlink()
+    for value, state in (("allow", "held"), ("flag", "held"), ("block", "quarantine")):
+        (project / "aiwg.yml").write_text(of_project.format(value))
+        assert is_listed(state)
+    write_user_settings(of_user.format("flag"))
+    assert is_listed("quarantine")
 
 
 def test_a_text_extracted_from_an_own_loop_is_held_by_the_same_rule(sample: Path, call: Call) -> None:
@@ -95,20 +100,6 @@ def write_user_settings(text: str) -> None:
     file = user_settings_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-
-
-def test_a_project_makes_the_policy_stricter_and_never_looser(project: Path, call: Call) -> None:
-    def is_listed(state: str) -> bool:
-        listed = call("pattern", "list", "--state", state, "--json").document["patterns"]
-        return NULL in [one["id"] for one in listed]
-
-    settings = "ralph:\n  cross_loop_learning:\n    scan:\n      error_patterns: {}\n"
-    (project / "aiwg.yml").write_text(settings.format("flag"))
-    assert is_listed("held")
-    (project / "aiwg.yml").write_text(settings.format("block"))
-    assert is_listed("quarantine")
-    write_user_settings('[scan]\nerror_patterns = "flag"\n')
-    assert is_listed("quarantine")
 
 
 def test_a_held_reflection_is_released_by_its_id(sample: Path, call: Call) -> None:

@@ -92,26 +92,6 @@ def write_loop(project: Path, status: str, iterations: list[dict[str, Any]]) -> 
     (folder / "state.json").write_text(json.dumps(state))
 
 
-def test_an_anti_pattern_and_the_success_pattern_of_its_loop_are_linked(tmp_path: Path, call: Call) -> None:
-    error = {"type": "RuntimeError", "message": "row locked by another transaction"}
-    tried = [{"number": n, "action": "Retried the query", "outcome": "failed", "error": error} for n in (2, 3, 4)]
-    steps = ["Wrote a test with two orders", "Sorted the locks before they are taken", "Documented the order of locks"]
-    first, *last = (
-        {"number": n, "action": step, "outcome": "success"} for n, step in zip((1, 5, 6), steps, strict=True)
-    )
-    write_loop(tmp_path, "completed", [first, *tried, *last])
-    assert call("loop", "extract", "ralph-deadlocks", "--project", tmp_path).code == 0
-    files = (tmp_path / ".aiwg/ralph/shared/patterns").glob("*.json")
-    lists = [group for file in files for group in json.loads(file.read_text())["pattern_registry"].values()]
-    by_type = {record["type"]: record for group in lists for record in group}
-    anti, success = by_type["anti_pattern"], by_type["success_pattern"]
-    assert anti["better_alternative"]["success_pattern_id"] == success["pattern_id"]
-    assert success["related_patterns"] == [anti["pattern_id"]]
-    assert success["approach"]["steps"] == steps
-    shown = call("pattern", "show", anti["pattern_id"], "--json", "--project", tmp_path).document["pattern"]
-    assert shown["better_pattern_id"] == success["pattern_id"]
-
-
 def test_nothing_to_extract_prints_the_reason(tmp_path: Path, call: Call) -> None:
     write_loop(tmp_path, "aborted", [{"number": 1, "action": "Looked around", "error": "row locked by another"}])
     plain = call("loop", "extract", "ralph-deadlocks", "--project", tmp_path)

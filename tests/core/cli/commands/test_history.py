@@ -40,23 +40,6 @@ def test_one_attempt(examples: Path, call: Call) -> None:
     assert "no attempt 7" in call("task", "show", "task-001", "--attempt", "7").err
 
 
-def test_an_export_has_everything_of_all_attempts(examples: Path, tmp_path: Path, call: Call) -> None:
-    call("task", "show", "task-001", "--export", tmp_path / "h.md")
-    text = (tmp_path / "h.md").read_text()
-    second = text[text.index("## Attempt 2") : text.index("## Attempt 3")]
-    suggestions, quality = "### Suggestions for next time", "### Quality by iteration\n\n- iteration 1: 30 %"
-    for shown in ("update interface", "- Reason: ", suggestions, quality, "- iteration 2: 60 % (+30)"):
-        assert shown in second
-    assert "\n- 3\\. bash src/auth.ts: failed (exit 1)\n" in second
-    attempt = call("task", "show", "task-001", "--json").document["attempts"][1]
-    alone = call("task", "show", "task-001.2", "--json").document
-    assert {**alone["attempt"], "plan_text": alone["plan_text"], "plan_steps": alone["plan_steps"]}.items() <= (
-        attempt.items()
-    )
-    assert (attempt["log"], attempt["results"]) == (alone["actions"], alone["results"])
-    assert attempt["reason"] and attempt["suggestions"] and attempt["quality"]
-
-
 def test_export_format_follows_the_file_suffix(examples: Path, tmp_path: Path, call: Call) -> None:
     show = ("task", "show", "task-001")
     for name in ("h.md", "h.json"):

@@ -46,21 +46,6 @@ def test_what_cannot_be_injected_is_one_line(examples: Path, call: Call) -> None
     assert (empty.code, empty.out) == (2, "") and empty.err.endswith("Error: --task is empty\n")
 
 
-def test_it_is_byte_for_byte_what_the_dashboard_previews(
-    sample: Path, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[ProjectReader] = []
-    load = ProjectReader.load
-
-    def remember(opened: ProjectReader, *args: object) -> object:
-        made.append(opened)
-        return load(opened)
-
-    monkeypatch.setattr(ProjectReader, "load", remember)
-    out = call("loop", "inject", "--task", TASK).out
-    assert out and out == prepare_task_injection(made[0].view, TASK, Settings().injection).context
-
-
 def test_the_context_is_printed_even_if_it_cannot_be_recorded(examples: Path, call: Call) -> None:
     (examples / ".aiwg/ralph/shared/curation").write_text("in the way")
     result = call("loop", "inject", LOOP)

@@ -36,21 +36,6 @@ def test_the_difference_is_printed_with_its_interval(examples: Path, call: Call)
     assert document["effectiveness_metrics"]["cross_loop_benefit"]["improvement_percentage"] == 40.0
 
 
-def test_a_report_updates_the_metrics_file(examples: Path, call: Call) -> None:
-    file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
-    before = json.loads(file.read_text())
-    call("loop", "record", "bd-1", "pat-error-null-check-015", "--success")
-    after = json.loads(file.read_text())
-    inner = after.get("effectiveness_metrics", after)
-    assert list(after) == list(before)
-    assert (inner["total_patterns"], inner["pattern_usage_stats"]["total_applications"]) == (
-        6,
-        62,
-    )  # three of four uses of the anti-pattern have no known result
-    disputed = [line for line in call("metrics").out.splitlines() if line.startswith("!")]
-    assert disputed == []
-
-
 def test_hostile_recorded_metrics_are_printed_safely(examples: Path, call: Call) -> None:
     file = examples / ".aiwg/ralph/shared/effectiveness-metrics.json"
     file.write_text(

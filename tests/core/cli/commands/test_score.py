@@ -109,20 +109,6 @@ def test_the_errors_that_iterations_record_count(tmp_path: Path, call: Call) -> 
     assert again["signals"]["error_count"] == 3
 
 
-def test_the_errors_of_its_debug_session_count(tmp_path: Path, call: Call) -> None:
-    folder = write_loop(tmp_path, "ralph-errs", iterations=[{"number": 1, "error": null_error("id", 44)}, {**FIXED}])
-    failures = [
-        {"test_name": f"rejects {name}", "error_type": "TypeError", "error_message": null_error(name, 1)["message"]}
-        for name in ("email", "name", "id")
-    ]
-    run = {"attempt": 1, "test_results": {"total": 12, "passed": 9, "failed": 3}, "failures": failures}
-    (folder / "debug-memory").mkdir()
-    (folder / "debug-memory" / "session.json").write_text(json.dumps({"session_id": "s-1", "executions": [run]}))
-    (scored,) = call("loop", "score", "ralph-errs", "--json", "--project", tmp_path).document["outcomes"]
-    assert (scored["signals"]["error_count"], scored["signals"]["retry_count"]) == (3, 1)
-    assert "3 errors" in scored["reasoning"]
-
-
 def test_a_partial_loop_has_an_outcome_and_can_be_extracted(tmp_path: Path, call: Call) -> None:
     iterations = [{"number": 1, "error": null_error("id", 44)}, {"number": 2, **FIXED}]
     write_loop(tmp_path, "ralph-part", status="partial", task="Fix the null user crash", iterations=iterations)
