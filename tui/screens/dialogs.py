@@ -275,9 +275,9 @@ class LongTextDialog(Dialog[ScreenResultType]):
         yield TextPane()
 
     def on_mount(self) -> None:
-        pane = self.query_one(TextPane)
-        pane.show(self._paragraphs)
-        pane.focus()
+        for pane in self.query(TextPane):  # none if a key has closed the dialog before it was drawn
+            pane.show(self._paragraphs)
+            pane.focus()
 
     def on_resize(self) -> None:
         self._fit()
@@ -285,9 +285,9 @@ class LongTextDialog(Dialog[ScreenResultType]):
     @on(TextPane.Widened)
     def _fit(self) -> None:
         """Set the height of the text to the number of its lines."""
-        pane = self.query_one(TextPane)
         most = (self.size.height - 1) * 9 // 10 - FRAME_LINES  # without the key line
-        pane.styles.height = max(min(pane.virtual_size.height, most), 1)
+        for pane in self.query(TextPane):
+            pane.styles.height = max(min(pane.virtual_size.height, most), 1)
 
     def action_move(self, rows: int) -> None:
         self.query_one(TextPane).move(rows)

@@ -17,7 +17,7 @@ from tui.kit.actions import PLACES
 from tui.kit.drawing import TextPane
 from tui.kit.looks import ASCII, DRAWN
 from tui.screens.base_screen import SEEN_SCREENS, load_tables
-from tui.screens.dialogs import AskLine, Help, PreviewDialog
+from tui.screens.dialogs import AskLine, FindingsDialog, Help, PreviewDialog
 from tui.screens.log import LogScreen
 from tui.screens.previews import BulkDialog, draw_progress, name_patterns, preview
 
@@ -70,6 +70,11 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
         await user.press("f1")
         assert isinstance(user.app.screen, AskLine)
         assert user.app.screen.query_one(Input).value == "?", "where text is typed, ? is text"
+
+
+async def test_a_dialog_that_is_closed_before_it_is_drawn_does_not_end_the_dashboard(sample: Path, home: Path) -> None:
+    async with open_dashboard(sample, home):
+        FindingsDialog([Content("one.json cannot be read")]).on_mount()  # it has no parts yet
 
 
 async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path: Path, home: Path) -> None:
