@@ -12,8 +12,6 @@ import click
 
 from core.base.errors import AlreadyDone, Proposed, RalphdeckError, Refused, UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.json import decisions as decisions_json
-from core.cli.render.document import print_list
 from core.cli.render.output import (
     STRICT_EXIT,
     end,
@@ -62,13 +60,6 @@ from core.decisions.commands import (
 from core.files.atomic_write import export_file, write_file
 from core.files.user_files import team_file
 from core.records.decisions import Verb, verb_info
-from core.show.decisions import (
-    COMMAND_COLUMNS,
-    DECISION_FIELDS,
-    command_cells,
-    group_decisions,
-    select_decisions,
-)
 
 if TYPE_CHECKING:
     from core.base.paths import ProjectPaths
@@ -107,6 +98,8 @@ def forecast_decision(project: Project, command: Command) -> Decided:
         remark_missing_vectors(found.by_words.missing)
     changed = ((one.kind, one.id, "when it resumes" if one.kind == "paused" else None) for one in found.changed)
     if wants_json():
+        from core.cli.json import decisions as decisions_json
+
         print_object(decisions_json.DryRun, found, decided, dry_run=True, changed=changed)
     else:
         _print(decided, found)
@@ -533,6 +526,16 @@ def log(
     if mode == "--head":
         _print_head(output)
         return
+    from core.cli.json import decisions as decisions_json
+    from core.cli.render.document import print_list
+    from core.show.decisions import (
+        COMMAND_COLUMNS,
+        DECISION_FIELDS,
+        command_cells,
+        group_decisions,
+        select_decisions,
+    )
+
     query = read_filter(filter_text, DECISION_FIELDS)
     snapshot = read_snapshot()
     verbs = {word.replace("-", "_") for word in verb}
@@ -611,6 +614,8 @@ def _verify(against: str | None) -> None:
     elsewhere = len(ledger.claims())
 
     if wants_json():
+        from core.cli.json import decisions as decisions_json
+
         print_object(decisions_json.LogVerification, found, team=team, elsewhere=elsewhere)
     else:
         file = paths.relative(paths.ledger)

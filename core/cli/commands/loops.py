@@ -13,8 +13,6 @@ from core.base.formatting import format_cost, format_count, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
 from core.base.validation import find_matching_ids
-from core.cli.json import decisions as decisions_json
-from core.cli.json import patterns as patterns_json
 from core.cli.render.output import (
     Column,
     end,
@@ -49,7 +47,6 @@ from core.cli.support.project import (
     read_configuration,
     read_snapshot,
 )
-from core.decisions.commands import Extract
 from core.records.loops import LoopStatus, Usage
 from core.records.patterns import PatternType
 from core.show.metrics import DEFAULT_WEEKS
@@ -260,6 +257,7 @@ def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> Non
     if choose_mode({"--by": "sources", "": "since"}):
         show_usage(by or "day", sources)
         return
+    from core.cli.json import patterns as patterns_json
     from core.show.metrics.context_cost import measure_cost, measure_files, sum_by_agent
     from core.show.metrics.dashboard import list_week_starts
 
@@ -377,6 +375,8 @@ def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bo
       ralphdeck loop extract --all --json
     """
     from core.cli.commands.decisions import decided_json
+    from core.cli.json import decisions as decisions_json
+    from core.decisions.commands import Extract
     from core.index.project_state import all_findings
 
     if (source is None) != is_all:

@@ -13,7 +13,6 @@ import click
 from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
-from core.cli.json import patterns as patterns_json
 from core.cli.render.document import print_list
 from core.cli.render.output import (
     Column,
@@ -655,12 +654,15 @@ def anchors(
 
 def anchor_rows(pattern: Pattern, changes: Sequence[AnchorChange]) -> list[Wire]:
     """Return the anchors of a pattern for JSON, each with what became of it."""
+    from core.cli.json import patterns as patterns_json
+
     known = {one.anchor: one for one in changes}
     return [patterns_json.Anchor.of(known.get(anchor, {**_UNCHANGED, "anchor": anchor})) for anchor in pattern.anchors]
 
 
 def _print(state: ProjectState, patterns: Sequence[Pattern], changes: Stale, problem: str) -> None:
     from core.base.pattern_titles import describe_change
+    from core.cli.json import patterns as patterns_json
     from core.questions.doubts import describe_update
 
     rows = [patterns_json.PatternAnchors.of(one, anchors=anchor_rows(one, changes.get(one.id, ()))) for one in patterns]
