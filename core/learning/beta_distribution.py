@@ -21,10 +21,10 @@ _TINY: Final = 1e-300  # instead of 0 as a divisor
 
 
 def beta_probabilities(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Floats]:
-    """Return P(p < threshold) for p ~ Beta(good, bad), and for p ~ Beta(good + 1, bad), in the time of one.
+    """Return P(p < threshold) for p ~ Beta(good, bad) and p ~ Beta(good + 1, bad).
 
-    These are the regularized incomplete beta function. The parameters are > 0 and of equal length. The error is below
-    1e-10 for parameters up to 10,000.
+    These are the regularized incomplete beta function; both take the time of one. The parameters are > 0 and of equal
+    length. The error is below 1e-10 for parameters up to 10,000.
     """
     if threshold <= 0.0 or threshold >= 1.0:
         certain = np.full(len(good), float(threshold >= 1.0))
@@ -33,7 +33,7 @@ def beta_probabilities(good: Floats, bad: Floats, threshold: float) -> tuple[Flo
 
 
 def beta_quantiles(good: Floats, bad: Floats, probability: float) -> Floats:
-    """Return the x for which P(p < x) is `probability`, between 0 and 1, for p ~ Beta(good, bad).
+    """Return the x where P(p < x) is `probability`, 0..1, for p ~ Beta(good, bad).
 
     The parameters are > 0 and of equal length. The relative error is below 1e-9 for parameters from 1 to 10,000.
     """
@@ -76,7 +76,7 @@ def _integrate(good: Floats, bad: Floats, limit: Floats, log_beta: Floats) -> tu
 
 
 def _continued_fraction(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Evaluate the continued fraction of the incomplete beta function by Lentz's method."""
+    """Evaluate the continued fraction of the incomplete beta function (Lentz)."""
     c = np.ones(len(a))
     d = 1.0 / _nonzero(1.0 - (a + b) * x / (a + 1.0))
     value = d.copy()

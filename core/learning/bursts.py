@@ -1,4 +1,4 @@
-"""Suspicious reports of one source: bursts of harmful ones, and held results of a member of the team.
+"""Bursts of harmful reports of one source, and held results of team members.
 
 See docs/scoring.md#suspicious-reports.
 """
@@ -42,7 +42,7 @@ class HarmfulReport(NamedTuple):
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """Harmful reports of one source on many patterns, or held results of a member of the team, without a decision."""
+    """Undecided harmful reports of one source, or held results of a team member."""
 
     source: str  # ID of the loop or attempt; `by NAME` for reports without one; `member NAME` for those of a member
     first: datetime  # first and last report; `UNDATED` if the time is unknown
@@ -95,7 +95,7 @@ def report_of_use(loop: Loop, use: InjectedUse) -> HarmfulReport | None:
 
 
 def member_bursts(held: Iterable[HeldUses], verdicts: Mapping[str, Sequence[BurstVerdict]]) -> Iterator[Burst]:
-    """Yield the held results of members that no decision is about; `verdicts` are by source."""
+    """Yield undecided held results of members; `verdicts` are by source."""
     for one in held:
         source = f"{MEMBER}{one.member}"
         if not any(verdict.last >= one.last for verdict in verdicts.get(source, ())):

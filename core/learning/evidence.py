@@ -277,10 +277,10 @@ def collect_observations(
 
 
 def merge_votes(observations: Sequence[Observation], work_items: WorkItems) -> list[Observation]:
-    """Merge the uses of one pattern by each loop or task into one, with its newest result; docs/scoring.md#votes.
+    """Merge the uses of one pattern by each loop or task, with the newest result.
 
     The success of the loop that found the pattern first is part of its sighting. A loop that applied a pattern and
-    found it again has one use. Injections without a use stay as they are.
+    found it again has one use. Injections without a use stay as they are. See docs/scoring.md#votes.
     """
     observations = _without_given_sightings(observations, work_items)
     named = [one for one in observations if one.loop_id and one.kind != "injected" and one.source in _RECORDED]
@@ -308,7 +308,7 @@ def merge_votes(observations: Sequence[Observation], work_items: WorkItems) -> l
 
 
 def _without_given_sightings(observations: Sequence[Observation], work_items: WorkItems) -> Sequence[Observation]:
-    """Return observations in which work has not `seen` a pattern that it was given before."""
+    """Clear `seen` of later sightings by work that was given the pattern before."""
     sightings = sorted((one for one in observations if one.is_sighting), key=_age_order)
     given = [one for one in observations if one.given and one.loop_id] if len(sightings) > 1 else []
     if not given:
@@ -331,7 +331,7 @@ def _vote_order(use: Observation) -> tuple[bool, datetime, int]:
 
 
 def invert_uses(pattern: Pattern, original: Sequence[Observation]) -> list[Observation]:
-    """Return the uses of an approach until its inversion, as those of the warning against it."""
+    """Return an approach's uses until its inversion as uses of the warning."""
     until = pattern.first_discovered
     return [
         structs.replace(
@@ -474,7 +474,7 @@ class WorkItems(Protocol):
         """
 
     def voter_id(self, owner_id: str) -> str:
-        """Return the loop or task whose uses of a pattern have one result together: its attempts are one task."""
+        """Return the loop or task with one vote: the attempts at a task share it."""
 
     def outcome_success(self, work_id: str) -> bool | None:
         """Return the result of applied patterns according to the work item's outcome."""
@@ -634,7 +634,7 @@ def _date(loop: Loop, entry: InjectedUse, source: SourceLoop | None, is_first_us
 
 
 def find_origin(pattern: Pattern) -> SourceLoop | None:
-    """Return the source loop with the time of discovery, or the first source loop; lessons are skipped."""
+    """Return the source loop at discovery time, else the first; skip lessons."""
     if not pattern.source_loops:
         return None
     sources = [source for source in pattern.source_loops if not source.file]
@@ -673,7 +673,7 @@ class LoopPatterns(Struct, frozen=True, kw_only=True):
 
 
 def is_about_pattern(event: Event) -> bool:
-    """Return whether an event is about the use or discovery of a pattern, or about an injected reflection."""
+    """Return whether an event uses or finds a pattern, or injects a reflection."""
     return bool(event.pattern_id and event.kind in _KINDS) or event.kind == INJECTED_REFLECTION
 
 

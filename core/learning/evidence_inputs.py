@@ -88,7 +88,7 @@ class IgnoredReport(NamedTuple):
 
 @dataclass(frozen=True)
 class EvidenceInputs:
-    """All records that the evidence of a project comes from; read by key, so that a look-up may be a query."""
+    """Records behind the evidence of a project, by key; look-ups may be queries."""
 
     snapshot: Snapshot
     settings: LearningSettings
@@ -125,7 +125,7 @@ class EvidenceInputs:
         return replace(made, ignored=made._find_ignored(suspects))
 
     def with_ignored(self, before: EvidenceInputs, sources: Collection[str]) -> EvidenceInputs:
-        """Return the same records with the reports that do not count: for other sources than `sources` as before."""
+        """Recompute the ignored reports of `sources`; copy those of others from `before`."""
         kept = {source: periods for source, periods in before.ignored.items() if source not in sources}
         owners = [source for source in sources if self.owner_id(source) == source]  # others are names of other work now
         return replace(self, ignored=kept | self._find_ignored(owners), changed_work=frozenset(sources))
@@ -140,12 +140,12 @@ class EvidenceInputs:
         return self.events.by_pattern.get(pattern_id, ())
 
     def about_work(self, name: str) -> Iterator[Event]:
-        """Yield the events about patterns and reflections with a work ID, without verdicts made elsewhere."""
+        """Yield a work's events on patterns and reflections, except foreign verdicts."""
         events = self._without_others(self.events.by_work.get(name, ()))
         return (event for event in events if event.loop_id == name and is_about_pattern(event))
 
     def _list_held_out(self, loop: Loop) -> tuple[str, ...]:
-        """Return the patterns that the experiment held out of the work of a loop, each once."""
+        """Return the patterns that the experiment held out of a loop's work, each once."""
         is_own = self.snapshot.trial_key.is_own
         found = (
             event.pattern_id
@@ -156,12 +156,12 @@ class EvidenceInputs:
         return tuple(dict.fromkeys(found))
 
     def _without_others(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Leave out the verdicts that were made elsewhere: only this machine has the actions that prove its own."""
+        """Leave out foreign verdicts: only this machine has the actions behind its own."""
         is_own = self.snapshot.foreign.is_own_event
         return (event for event in events if event.kind != VERDICT or is_own(event))
 
     def list_trials(self, text: str) -> list[Event]:
-        """Return the user's own events of the experiment about tasks with the same text, by its key, oldest first."""
+        """Return the user's own trial events for the key of a task text, oldest first."""
         is_own = self.snapshot.trial_key.is_own
         return [event for event in self.events.by_work.get(text, ()) if event.trial is not None and is_own(event)]
 
@@ -170,7 +170,7 @@ class EvidenceInputs:
         return [*filter(self.snapshot.trial_key.is_own, self.events.by_pattern.get(name_of_trials(pattern_id), ()))]
 
     def _unresolved(self, name: str) -> set[str]:
-        """Return the patterns that events with a work ID report as applied without a result."""
+        """Return the patterns that this work applied without reporting a result."""
         return {event.pattern_id for event in self.about_work(name) if is_unresolved(event)}
 
     def patterns_of(self, works: Iterable[str]) -> set[str]:
@@ -201,7 +201,7 @@ class EvidenceInputs:
         return self.links[Link.WARNING].get(pattern_id, ())
 
     def find_warning(self, pattern: Pattern) -> Pattern | None:
-        """Return the warning against the fix that a pattern recommends, made from another pattern of that fix."""
+        """Return the warning against a pattern's fix, made from a sibling pattern."""
         patterns = self.snapshot.patterns
         for id in self.siblings_of(pattern):
             original, warnings = patterns.get(id), self.warnings_from(id)
@@ -214,7 +214,7 @@ class EvidenceInputs:
         return None
 
     def siblings_of(self, pattern: Pattern) -> list[str]:
-        """Return the patterns that the same loop found at the same time, if any of them became a warning."""
+        """Return the patterns of the same discovery, if one of them became a warning."""
         key, origin = discovery_key(pattern), find_origin(pattern)
         if key is None or origin is None or not self.has_warnings:
             return []
@@ -389,7 +389,7 @@ class EvidenceInputs:
         return collect_observations(pattern, uses, events, discoverer, self, ignored, inherited)
 
     def verdicts(self, pattern: Pattern) -> list[WorkVerdict]:
-        """Return for all work that was given a pattern whether it followed it, see `find_verdicts`."""
+        """Return whether all work given a pattern followed it; see `find_verdicts`."""
         names = (pattern.id, *(alias for alias in pattern.aliases if alias not in self.snapshot.patterns))
         events: Iterable[Event] = (event for name in dict.fromkeys(names) for event in self._events(name))
         uses: Iterable[tuple[Loop, InjectedUse]] = (use for name in dict.fromkeys(names) for use in self.uses(name))
@@ -398,13 +398,13 @@ class EvidenceInputs:
         return find_verdicts(self._without_others(events), uses, self.owner_id)
 
     def all_results(self, pattern: Pattern) -> tuple[Observation, ...]:
-        """Return the evidence on one pattern without sightings, followed by that of the team's other projects."""
+        """Return the evidence except sightings, then that of the team's other projects."""
         sums = find_team_sums(self.snapshot, pattern) if self.snapshot.team.sums else None
         found = tuple(one for one in self.observations(pattern) if not one.is_sighting)
         return found if sums is None else (*found, *list_team_results(sums, self.snapshot.team))
 
     def shown_signals(self, work_id: str) -> OutcomeSignals | None:
-        """Return the signals of a work item; of a session whose attempts are scored, those of the newest with any."""
+        """Return a work item's signals; for a session of tasks, the newest available."""
         loop = self.snapshot.loops.get(work_id)
         if loop is None or not self.names.is_recorded_as_tasks(loop):
             return self.signals(work_id)
@@ -412,7 +412,7 @@ class EvidenceInputs:
         return next((found for one in newest_first if (found := self.signals(one.id)) is not None), None)
 
     def success_of(self, loop: Loop) -> bool | None:
-        """Return whether the work of a loop succeeded, as its shown signals do; None if unknown or partial."""
+        """Return a loop's success by `shown_signals`; None if unknown or partial."""
         if not self.names.is_recorded_as_tasks(loop):
             known, names = self.events.reports, self.names.loop_ids_of(loop.id) if loop.aliases else (loop.id,)
             found = [events for name in names if (events := known.get(name))]
@@ -455,7 +455,7 @@ class EvidenceInputs:
 
 
 def suppose_inputs(before: EvidenceInputs, snapshot: Snapshot, delta: Delta) -> EvidenceInputs | None:
-    """Return the inputs of a supposed change, without ignored reports; None if all must be collected."""
+    """Return inputs after a change, without ignored reports; None to collect all."""
     changes = find_event_changes(before.snapshot.events, snapshot.events) if delta.events else EventChanges((), ())
     if changes is None or changes.removed:
         return None
@@ -465,7 +465,7 @@ def suppose_inputs(before: EvidenceInputs, snapshot: Snapshot, delta: Delta) -> 
 
 
 def settle(before: EvidenceInputs, after: EvidenceInputs, delta: Delta) -> tuple[EvidenceInputs, frozenset[str]] | None:
-    """Find which reports do not count after a change, and the patterns that it affects.
+    """Find the reports that do not count after a change, and the affected patterns.
 
     `after` has the new records, but no ignored reports. None if all evidence must be collected again.
     """
@@ -547,11 +547,11 @@ class _Change:
                 self.sources.update(*(inputs.sources_on(id) for inputs in self.both))
 
     def find_sources(self) -> frozenset[str]:
-        """Return the sources whose reports may count otherwise than before, by the IDs of their work."""
+        """Return the sources whose reports may count differently, by their work IDs."""
         return frozenset(inputs.owner_id(name) for inputs in self.both for name in (*self.sources, *self.works))
 
     def add_results(self, sources: Iterable[str]) -> None:
-        """Add the patterns whose results come from the works, and those with reports that count otherwise."""
+        """Add the patterns whose results or counted reports may have changed."""
         for inputs in self.both:
             self.patterns |= inputs.patterns_of(self.works)
         for source in sources:
@@ -569,7 +569,7 @@ class _Change:
                 self.patterns.update(*(inputs.links[link].get(id, ()) for inputs in self.both))
 
     def _with_originals(self) -> Iterable[Pattern]:
-        """Yield the changed patterns before and after, and those that they were made from."""
+        """Yield the changed patterns, before and after, and their originals."""
         for inputs in self.both:
             known = inputs.snapshot.patterns
             for pattern in filter(None, map(known.get, self.delta.patterns)):
@@ -604,7 +604,7 @@ def find_team_sums(snapshot: Snapshot, pattern: Pattern) -> TeamSums | None:
 
 
 def list_team_results(sums: TeamSums, evidence: TeamEvidence) -> tuple[Observation, ...]:
-    """Return at most four observations with the counts and decayed sums of all results.
+    """Return at most four observations: counts and decayed sums of all results.
 
     Those that decay are of the time of the last use, with the sums at that time as weights, which may be above 1.
     """

@@ -1,4 +1,4 @@
-"""Look-ups of the records behind the evidence: records by what they name, and events by pattern and by work.
+"""Look-ups of evidence: records by what they name, events by pattern and work.
 
 Look-ups are mappings, in memory or read from tables when they are used, and contain no rule of the evidence. An entry
 that is not there may also be empty.
@@ -98,7 +98,7 @@ LINKED: Final[Mapping[str, Callable[[Any], _Names]]] = {
 
 
 def links_of(collection: str, record: object) -> set[tuple[Link, str]]:
-    """Return the links by which a record of one of the collections in `LINKED` is found; none without a record."""
+    """Return the links of a record of a collection in `LINKED`; none without one."""
     return {link for link in LINKED[collection](record) if link[1]} if record is not None else set()
 
 
@@ -141,7 +141,7 @@ def change_links(links: Links, before: Snapshot, after: Snapshot, delta: Delta) 
 
 
 def _with_changes(known: Mapping[str, _Value], changes: dict[str, _Value]) -> Mapping[str, _Value]:
-    """Return a mapping with some entries replaced or added, without reading the others."""
+    """Replace or add some entries of a mapping without reading the others."""
     # A ChainMap only writes to its first mapping, but is typed as if all were dicts.
     return ChainMap(changes, cast("dict[str, _Value]", known)) if changes else known
 
@@ -203,7 +203,7 @@ def name_of_trials(pattern_id: str) -> str:
 
 
 def work_names(event: Event) -> tuple[str, ...]:
-    """Return under which names an event about a pattern or reflection is found: its work ID, and its source.
+    """Return the index names of a pattern or reflection event: work ID and source.
 
     The source of a harmful report can have another name, see `source_of`. An event of the experiment is found under
     the text of its task, and one that a lesson was held out also under its work ID.
@@ -260,7 +260,7 @@ class WorkNames:
         return newest_first(loops[id] for id in aliased)[-1].id if aliased else work_id
 
     def loop_of_work(self, work_id: str) -> str:
-        """Return the ID of the loop or session that did the work: a loop, task or attempt; "" if it is unknown."""
+        """Return the loop or session ID of a loop, task or attempt; "" if unknown."""
         snapshot = self._snapshot
         attempt = snapshot.attempts.get(work_id)
         task = snapshot.tasks.get(attempt.task_id if attempt else work_id)
@@ -268,7 +268,7 @@ class WorkNames:
         return next((id for id in map(self.find_loop_id, names) if id in snapshot.loops), "")
 
     def is_recorded_as_tasks(self, loop: Loop) -> bool:
-        """Return whether the work of an agent's session was recorded as tasks, whose attempts are scored instead."""
+        """Return whether a session's work was recorded as tasks with scored attempts."""
         if not loop.runner:
             return False
         names = (loop.id, *loop.aliases) if loop.runner == loop.owner else (loop.id,)
@@ -284,7 +284,7 @@ class WorkNames:
         return sorted(own.values(), key=lambda one: (one.started_at or _LONG_AGO, one.task_id, one.number))
 
     def works_of(self, loop: Loop) -> list[str]:
-        """Return the IDs under which events name the work of a loop, also that of an agent's session."""
+        """Return all IDs under which events name a loop's or an agent session's work."""
         names = self.names_of(loop.id)
         if loop.runner:
             tasks = (task_id for name in (loop.id, *loop.aliases) for task_id in self._task_ids(name))
@@ -359,7 +359,7 @@ class WorkNames:
         return ""
 
     def changed_names(self, before: WorkNames, delta: Delta) -> Iterator[str]:
-        """Yield the IDs of loops, tasks and attempts of both snapshots that may belong to other work than before."""
+        """Yield IDs of both snapshots whose work may differ: loops, tasks, attempts."""
         for names in (before, self):
             one, two = names._snapshot, (before if names is self else self)._snapshot
             for id in delta.loops:
@@ -387,7 +387,7 @@ class WorkNames:
                     yield loop.id
 
     def mentioned_in(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the IDs of the debug sessions that name any of these loops, tasks and attempts."""
+        """Yield IDs of debug sessions that name these loops, tasks or attempts."""
         for name in names if self._snapshot.debug_sessions else ():
             yield from self._links[Link.MENTION].get(name, ())
 

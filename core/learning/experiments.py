@@ -39,7 +39,7 @@ _SCALE: Final = 2.0**64
 
 
 class Experiment(Struct, frozen=True):
-    """The experiment of a user in one project: the share that is held out, 0..1, and the secret of the coin.
+    """A user's experiment in one project: share held out, 0..1, and coin secret.
 
     `open_tasks` are the keys of the tasks at work, for calls that do not say which task they belong to.
     """
@@ -49,7 +49,7 @@ class Experiment(Struct, frozen=True):
     open_tasks: tuple[str, ...] = ()
 
     def key_of_text(self, text: str) -> str:
-        """Return a key that is the same for texts with the same words, and that does not reveal them."""
+        """Return a key that texts with the same words share, without revealing them."""
         return self._digest("text", " ".join(text.casefold().split()))[:_KEY_CHARS]
 
     def key_of_task(self, text: str, now: datetime, earlier: Iterable[Event] = ()) -> str:
@@ -101,7 +101,7 @@ def why_always_given(pattern: Pattern, assessment: Assessment) -> str:
 
 
 class Assignment(Struct, frozen=True):
-    """A pattern that a task would get, and whether it is held out with the probability `share`, 0..1."""
+    """A pattern for a task, and whether it is held out, with chance `share`, 0..1."""
 
     pattern_id: str
     is_held_out: bool
@@ -121,11 +121,11 @@ class Coin(Struct, frozen=True):
 
     @property
     def logged_task(self) -> str:
-        """Key under which assignments are recorded; "" if they are not, because the task is uncertain."""
+        """Key of the recorded assignments; "" if the task is uncertain, and none are."""
         return "" if self.others else self.task
 
     def assign_all(self, patterns: Iterable[tuple[Pattern, Assessment]]) -> tuple[Assignment, ...]:
-        """Decide about patterns that the task would get; those that are always given are left out."""
+        """Decide on patterns for the task; skip those that are always given."""
         return tuple(
             Assignment(pattern.id, self.holds_out(pattern, assessment), self.experiment.share)
             for pattern, assessment in patterns
@@ -215,7 +215,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def tally_trials(trials: Iterable[TrialResult]) -> Tally:
-    """Count trials, in the order in which their coins were thrown, by cell; those of a task are one observation."""
+    """Count trials by cell in coin order; those of one task are one observation."""
     tasks: defaultdict[str, list[Cell]] = defaultdict(list)
     for trial, cell in place_trials(trials):
         tasks[trial.task].append(cell)
@@ -245,7 +245,7 @@ def place_trials(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, C
 
 
 def compare_arms(tally: Tally, *, is_higher_better: bool = False) -> Comparison:
-    """Compare the outcomes with and without the lessons, with an interval that is valid at each moment.
+    """Compare outcomes with and without lessons, with an anytime-valid interval.
 
     A tally of several patterns gives their average difference. `is_higher_better` is True for successes, False for
     errors that return.
@@ -278,7 +278,7 @@ def _verdict(low: float, high: float, is_higher_better: bool) -> Verdict:
 
 
 def describe_verdict(comparison: Comparison, *, is_running: bool = True) -> str:
-    """Return the verdict in words; if there is none, the further trials that it needs while the experiment runs."""
+    """Return the verdict in words, or the trials that a running experiment needs."""
     needed = comparison.needed
     if comparison.verdict is not Verdict.UNDECIDED:
         return comparison.verdict.value
@@ -295,7 +295,7 @@ def _arm(tally: Tally, *, is_held_out: bool) -> Arm:
 
 
 def _difference(tally: Tally) -> float | None:
-    """Return the difference of the means within each pattern and share, averaged by their numbers of trials."""
+    """Average the differences of means per pattern and share, weighted by trials."""
     strata: defaultdict[tuple[str, float], Tally] = defaultdict(Tally)
     for group, count in tally.items():
         for cell in group:
@@ -310,7 +310,7 @@ def _difference(tally: Tally) -> float | None:
 
 
 def _interval(tally: Tally, difference: float) -> tuple[float, float]:
-    """Return the ends of the interval: the differences against which no bet has won 1 / (1 - LEVEL) times its stake."""
+    """Return the ends: differences where no bet won 1 / (1 - LEVEL) times its stake."""
     limit = math.log(1 / (1 - LEVEL))
     ends = []
     for outside in (-1.0, 1.0):
@@ -326,7 +326,7 @@ def _interval(tally: Tally, difference: float) -> tuple[float, float]:
 
 
 def _log_capital(tally: Tally, candidate: float, signs: tuple[int, ...]) -> float:
-    """Return the logarithm of the capital of a gambler who bets that the difference is not `candidate`.
+    """Return the log capital of bets that the difference is not `candidate`.
 
     A trial pays `1 + stake * score`. The score has the mean 0 if the difference is `candidate`, so the capital is then
     a martingale that starts at 1: it ever reaches 20 with a probability of at most 0.05 (Ville's inequality). The signs
@@ -343,7 +343,7 @@ def _log_capital(tally: Tally, candidate: float, signs: tuple[int, ...]) -> floa
 
 
 def score_of(group: tuple[Cell, ...], candidate: float, sign: int) -> float:
-    """Return the score of a task, divided by the largest loss that a bet in the direction `sign` could have had.
+    """Return a task's score divided by the largest possible loss of a `sign` bet.
 
     The score of a trial is the outcome, weighted by the inverse of the probability of its arm, less a prediction from
     the earlier trials, less the candidate; the mean of the trials of one task is one score.
@@ -361,7 +361,7 @@ def score_of(group: tuple[Cell, ...], candidate: float, sign: int) -> float:
 
 
 def required_trials(rate_held_out: float, rate_given: float, share: float, power: float = 0.8) -> int:
-    """Return the trials of both arms that a test at one fixed time needs to find the difference of two rates.
+    """Return the trials in both arms that a fixed-time test of two rates needs.
 
     `share` is the share without the lesson, 0..1. A confidence sequence needs up to `COST_OF_LOOKING` times as many.
     """
@@ -383,7 +383,7 @@ def _trials_for(width: float, variance: float, power: float) -> float:
 
 
 def _further_trials(given: Arm, held_out: Arm, share: float, is_higher_better: bool) -> int:
-    """Estimate the further trials until the interval excludes 0, or has no difference worth having inside."""
+    """Estimate the trials until the interval excludes 0 or any useful difference."""
     seen = given.total * held_out.trials - held_out.total * given.trials
     is_given_higher = seen > 0 or (seen == 0 and is_higher_better)
     without, with_lesson = sorted(EXPECTED_RATES, reverse=not is_given_higher)  # the expected size, the seen direction
@@ -402,7 +402,7 @@ def _further_trials(given: Arm, held_out: Arm, share: float, is_higher_better: b
 
 
 def scale_length(length: float | None, most: float) -> float:
-    """Return the steps or minutes until the test passed as an outcome from 0 to 1, on a logarithmic scale.
+    """Scale the steps or minutes until the test passed to a log scale from 0 to 1.
 
     A difference of such outcomes is a ratio of lengths: `ratio_of_lengths`. None is a trial without a passing test.
     """

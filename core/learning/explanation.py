@@ -1,4 +1,4 @@
-"""Explanation of a pattern: its state rule by rule, its history, and what its counts disagree with.
+"""Explanation of a pattern: its state by rule, history, and count mismatches.
 
 See docs/scoring.md#states, #lineage and #reconciliation.
 """
@@ -148,7 +148,7 @@ def decayed_weight(use: Observation, now: datetime, limits: MaturitySettings) ->
 
 
 def _describe_verdict(assessment: Assessment, limits: MaturitySettings, steps: Sequence[StepToState]) -> str:
-    """Return one or two sentences: why the pattern has its state, and what one more failure would do."""
+    """Explain in one or two sentences the state, and what one more failure does."""
     pin, helpful, total = assessment.pin, assessment.helpful, assessment.helpful + assessment.harmful
     failed = format_percent(assessment.harmful / total if total > 0 else 0.0)
     if pin is not None and not assessment.pin_stale:
@@ -204,7 +204,7 @@ def _explain_evidence(assessment: Assessment, limits: MaturitySettings) -> Itera
 
 
 def describe_team_sums(team: TeamSums, now: datetime) -> str:
-    """Describe raw counts, such as `other projects of the team: 12 helpful, 3 harmful, newest 3 d ago`."""
+    """Describe raw counts, such as `...: 12 helpful, 3 harmful, newest 3 d ago`."""
     newest = ""
     if team.last_used is not None:
         newest = f", newest {format_age(team.last_used, now)}"
@@ -437,7 +437,7 @@ def format_iterations(pattern: Pattern, source: SourceLoop) -> str:
 
 
 def loop_results(pattern: Pattern, lineage: Sequence[LineageEvent]) -> list[LoopResult]:
-    """Return each loop of the lineage that did more than get the pattern, with its results, in order of time."""
+    """Return the results of loops that did more than get the pattern, by time."""
     words = _SOURCE_FAILURES if pattern.type is PatternType.ANTI else _RESULTS
     iterations = {source.loop_id: format_iterations(pattern, source) for source in pattern.source_loops}
     results: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""How often the work that was given a pattern followed it (docs/scoring.md#followed).
+"""How often work followed a pattern it was given (docs/scoring.md#followed).
 
 The verdicts are events, made when work ends; lists read no log of actions.
 """
@@ -26,7 +26,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class WorkVerdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether one loop or attempt followed a pattern that it was given; None if that is unclear.
+    """Whether a loop or attempt followed a pattern it was given; None if unclear.
 
     `work_id` is the work in the event; `action` is the number of the action in the log of an attempt that shows it.
     """
@@ -75,7 +75,7 @@ class FollowCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """Such as `given in 12 sessions: 7 followed, 3 not followed, 2 can't tell`; "" if it was never given."""
+        """Such as `given in 12 sessions: 7 followed it, 5 did not`; "" if never given."""
         if not self.given:
             return ""
         counts = (
@@ -90,7 +90,7 @@ class FollowCounts(Struct, frozen=True, kw_only=True):
 def find_verdicts(
     events: Iterable[Event], uses: Iterable[tuple[Loop, InjectedUse]], owner_of: Callable[[str], str]
 ) -> list[WorkVerdict]:
-    """Return the verdict of each work that was given a pattern, in the order in which it was given.
+    """Return the verdicts of works given a pattern, in the order they were given it.
 
     `events` are those about one pattern, `uses` the entries of loops about it. The attempts at the task of a loop are
     one work with it: if one of them followed the pattern, the loop did.
@@ -102,7 +102,7 @@ def find_verdicts(
 
 
 def find_loop_verdicts(events: Iterable[Event], entries: Iterable[InjectedUse]) -> dict[str, WorkVerdict]:
-    """Return the verdicts of one loop by pattern; `events` are all that are about its work."""
+    """Return a loop's verdicts by pattern; `events` are all about its work."""
     uses = group_pairs((use.pattern_id, use) for use in entries)
     own = group_pairs((event.pattern_id, event) for event in events if event.pattern_id)
     found = {id: _merge("", own.get(id, ()), uses.get(id, ())) for id in dict.fromkeys((*own, *uses))}
@@ -110,7 +110,7 @@ def find_loop_verdicts(events: Iterable[Event], entries: Iterable[InjectedUse]) 
 
 
 def _merge(work_id: str, events: Sequence[Event], entries: Sequence[InjectedUse]) -> WorkVerdict | None:
-    """Merge what is recorded about one pattern in one work; None if the work was not given it."""
+    """Merge one work's records on one pattern; None if the work was not given it."""
     given = [event for event in events if event.kind == "injected"]
     if not given and not entries:
         return None

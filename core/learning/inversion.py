@@ -157,7 +157,7 @@ def propose_inversion(
 
 
 def discovery_key(pattern: Pattern) -> tuple[str, datetime] | None:
-    """Return loop and time of a pattern's discovery; None for a warning, or if they are unknown."""
+    """Return loop and time of a pattern's discovery; None if unknown or a warning."""
     origin = find_origin(pattern)
     if origin is None or pattern.first_discovered is None or pattern.type is PatternType.ANTI:
         return None
@@ -165,9 +165,9 @@ def discovery_key(pattern: Pattern) -> tuple[str, datetime] | None:
 
 
 def is_same_fix(pattern: Pattern, original: Pattern, *, is_only_fix: bool) -> bool:
-    """Return whether two patterns with the same discovery recommend the same; docs/scoring.md#inversion.
+    """Return whether two patterns recommend one fix (docs/scoring.md#inversion).
 
-    `is_only_fix` means that the loop found at most one error pattern then: a success pattern is about that one.
+    Both are of one discovery. `is_only_fix`: it has at most one error pattern, which a success pattern is about.
     """
     if pattern.type is original.type:
         return False

@@ -1,7 +1,7 @@
-"""Decay of evidence, and states of patterns by decayed sums; docs/scoring.md#half-life and #states.
+"""Decay of evidence, and states of patterns by decayed sums.
 
-Below, the maturity of patterns of other programs, docs/learning-api.md#maturity, and the assessment of one pattern:
-its evidence, state and score.
+See docs/scoring.md#half-life and #states. Below, the maturity of patterns of other programs,
+docs/learning-api.md#maturity, and the assessment of one pattern: its evidence, state and score.
 """
 
 from __future__ import annotations

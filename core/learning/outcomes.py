@@ -1,4 +1,4 @@
-"""Outcomes of finished work, and weights of criteria from feedback; docs/scoring.md#outcomes and #criteria."""
+"""Outcomes of work, weights of criteria (docs/scoring.md#outcomes, #criteria)."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def loop_signals(loop: Loop, report: WorkReport, sessions: Sequence[DebugSession
 
 
 def loop_success(loop: Loop, report: WorkReport) -> bool | None:
-    """Return whether a loop succeeded; None if unknown or partial. Equal to its signals, which take longer to make."""
+    """Return the success in a loop's signals, but faster; None: unknown or partial."""
     if report.success is None and loop.status is LoopStatus.PARTIAL:
         return None
     is_dated = loop.ended_at or report.at or loop.last_activity or loop.started_at
@@ -512,7 +512,7 @@ def criterion_weights(
 
 
 def should_deprecate_criterion(weight: CriterionWeight, settings: LearningSettings = _DEFAULTS) -> bool:
-    """Return whether the harmful share of all feedback, without decay, exceeds the limit."""
+    """Return whether the harmful share of undecayed feedback exceeds the limit."""
     total = weight.helpful_count + weight.harmful_count
     enough = total > 0 and total >= settings.min_feedback_for_adjustment
     return enough and weight.harmful_count / total > settings.max_harmful_ratio + settings.ratio_tolerance

@@ -161,7 +161,7 @@ class Scoreboard:
         settings: Settings,
         epoch: float | None = None,
     ) -> Scoreboard:
-        """Assess some patterns; `epoch` is the reference time of the sums in seconds, by default `now`."""
+        """Assess some patterns; `epoch`: reference time of sums in seconds, or `now`."""
         seconds = now.timestamp()
         columns, rows = Columns.empty(len(ids)), {id: row for row, id in enumerate(ids)}
         epoch = seconds if epoch is None else epoch
@@ -169,7 +169,7 @@ class Scoreboard:
         return replace(board, _times=board._fill(ids))
 
     def updated(self, snapshot: Snapshot, delta: Delta, now: datetime) -> Scoreboard:
-        """Return the same as `build` for a supposed change, but assess only what it affects."""
+        """Return `build` for a supposed change, but assess only what it affects."""
         inputs = suppose_inputs(self._inputs, snapshot, delta) if self._is_valid_at(now) else None
         scores = self.settings, self._epoch, self.used_scripts
         part = assess_changed(self._inputs, inputs, delta, now, *scores) if inputs is not None else None
@@ -181,7 +181,7 @@ class Scoreboard:
         return self._with_caches(replace(self, now=now, _inputs=part.inputs, used_scripts=part.used_scripts))
 
     def _with_part(self, part: Scoreboard, removed: Sequence[int]) -> Scoreboard:
-        """Return these scores with those of some patterns replaced or added, and without the rows `removed`."""
+        """Replace or add the scores of some patterns, and drop the rows `removed`."""
         ids, rows = self.ids, self._rows
         added = [id for id in part.ids if id not in rows]
         keep = np.ones(len(ids), np.bool_)
@@ -204,7 +204,7 @@ class Scoreboard:
         return self._with_caches(replace(self, now=now))
 
     def _with_caches(self, board: Scoreboard) -> Scoreboard:
-        """Add to a board with the same sums what was computed and does not depend on the time."""
+        """Copy time-independent cached values to a board with the same sums."""
         board.__dict__.update({name: self.__dict__[name] for name in _TIMELESS if name in self.__dict__})
         return board
 
@@ -278,7 +278,7 @@ class Scoreboard:
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
-        """Quarantine an unpinned pattern whose text is unread or stopped by the scan; mark an unreviewed text."""
+        """Quarantine an unread or stopped text without a pin; mark an unreviewed one."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pin = self._curation.pins.get(id)
@@ -309,7 +309,7 @@ class Scoreboard:
         columns.inversion_pending[row] = True
 
     def _set_warned(self, pattern: Pattern) -> None:
-        """Keep a pattern out of contexts that warn of the same fix, unless a person pinned it since."""
+        """Keep a pattern out of contexts that warn of its fix, unless pinned since."""
         warning = self._inputs.find_warning(pattern)
         if warning is None:
             return
@@ -404,7 +404,7 @@ class Scoreboard:
 
     @cached_property
     def state_codes(self) -> Codes:
-        """States in effect, with pins, quarantine and unreviewed texts, as indices into `STATES`."""
+        """Effective states (pins, quarantine, unreviewed texts), as `STATES` indices."""
         columns = self._columns
         is_capped = columns.unreviewed & (self.computed_codes == CODES[Maturity.PROVEN])
         by_rule = np.where(is_capped, CODES[Maturity.ESTABLISHED], self.computed_codes).astype(np.int8)
@@ -444,7 +444,7 @@ class Scoreboard:
 
     @cached_property
     def effectiveness(self) -> Floats:
-        """Success rates, 0..1; without results 1 for a promoted pattern, a lesson and a sighting, else 0."""
+        """Success rates, 0..1; without results 1 if promoted, a lesson or seen, else 0."""
         usable = (self._columns.pin == CODES[Maturity.PROVEN]) & ~self._columns.pin_stale
         usable |= self._columns.from_lesson | (self.seen > 0)
         return np.where(np.isnan(self.rate), usable.astype(np.float64), self.rate)
@@ -490,11 +490,11 @@ class Scoreboard:
 
     @cached_property
     def _assessments(self) -> dict[str, Assessment]:
-        """The last assessments; the dashboard needs those of a selected pattern many times for each key."""
+        """Cache of assessments; each key needs those of a selected pattern many times."""
         return {}
 
     def assessments(self, patterns: Sequence[Pattern]) -> list[Assessment]:
-        """Return the assessments of records of this board, in their order; of many in less time than one by one.
+        """Return assessments of this board's records in order, faster than one by one.
 
         Raises KeyError for an unknown one.
         """
@@ -557,15 +557,15 @@ class Scoreboard:
         return change_within(state, moving, fixed, self.now, self.settings.maturity)
 
     def observations(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the evidence of this project on one pattern, oldest first; recomputed at each call."""
+        """Compute this project's evidence on a pattern at each call, oldest first."""
         return self._inputs.observations(self._pattern(pattern_id))
 
     def claimed_uses(self, pattern_id: str) -> int:
-        """Return the number of uses that only the file of a pattern reports; docs/scoring.md#claims."""
+        """Return the number of a pattern file's claimed uses; docs/scoring.md#claims."""
         return sum(one.count for one in self.observations(pattern_id) if one.is_claim and one.is_use)
 
     def all_results(self, pattern_id: str) -> tuple[Observation, ...]:
-        """Return the same without sightings, followed by the results of the team's other projects as sums."""
+        """Return the results, without sightings, then sums of the team's other projects."""
         return self._inputs.all_results(self._pattern(pattern_id))
 
     def team_sums(self, pattern_id: str) -> TeamSums | None:
@@ -612,11 +612,11 @@ class Scoreboard:
         return list_suspicions(pattern, self._curation, self.used_scripts if pattern.scripts else ())
 
     def is_approved(self, pattern_id: str) -> bool:
-        """Return whether agents get the pattern's text as guidance, because a person approved exactly this text."""
+        """Return whether a person approved exactly this text as guidance for agents."""
         return self._curation.approves_as_guidance(pattern_id, self._patterns[pattern_id].content_hash)
 
     def verdicts(self, pattern_id: str) -> list[WorkVerdict]:
-        """Return for all work that was given a pattern whether it followed it, oldest first."""
+        """Return whether each work given a pattern followed it, oldest first."""
         return self._inputs.verdicts(self._pattern(pattern_id))
 
     def reconcile(self, pattern_id: str) -> tuple[Finding, ...]:
@@ -646,7 +646,7 @@ class Scoreboard:
 
 
 def are_sums_valid(now: datetime, epoch: float, filled: float, settings: Settings) -> bool:
-    """Return whether sums for the reference time `epoch`, made at `filled`, give those at another time."""
+    """Return whether sums for `epoch`, made at `filled`, still apply at `now`."""
     seconds, half_life = now.timestamp(), settings.maturity.half_life_days * SECONDS_PER_DAY
     return seconds >= filled and (seconds - epoch) / half_life < _MAX_HALF_LIVES
 
@@ -660,7 +660,7 @@ def assess_changed(
     epoch: float,
     scripts: frozenset[str],
 ) -> Scoreboard | None:
-    """Assess only the patterns that a change affects, with intervals; None if all must be assessed.
+    """Assess only patterns that a change affects, with intervals; None: assess all.
 
     `after` has the new records, but no ignored reports. `epoch` and `scripts` are those of the scores before.
     """
@@ -675,7 +675,7 @@ def assess_changed(
 
 
 def _update_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, delta: Delta) -> frozenset[str]:
-    """Return the scripts in use; those of the newest tasks are counted only if a task is another one."""
+    """Return the scripts in use; recount them only if a task or approval changed."""
     loops = ((before.loops.get(id), after.loops.get(id)) for id in delta.loops)
     is_same = all(
         one is not None and two is not None and (one.task, one.started_at) == (two.task, two.started_at)
@@ -686,7 +686,7 @@ def _update_scripts(known: frozenset[str], before: Snapshot, after: Snapshot, de
 
 
 def find_used_scripts(snapshot: Snapshot) -> frozenset[str]:
-    """Return the scripts other than Latin of the newest tasks, and of texts that a person approved."""
+    """Return non-Latin scripts of the newest tasks and of texts a person approved."""
     # By ID, because only the first loops are needed: the values of stored loops are decoded together.
     tasks = (snapshot.loops[id].task for id in snapshot.loops)
     return snapshot.curation.scripts | find_common_scripts(tasks)

@@ -1,4 +1,4 @@
-"""Sums of the evidence on all patterns, as arrays with one row per pattern; `Scoreboard` computes scores from them."""
+"""Evidence sums as arrays with a row per pattern; `Scoreboard` computes scores."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class TeamColumns:
-    """Sums of some patterns; `sums` are arrays by the names in `core.learning.scores.Columns`."""
+    """Sums of some patterns; `sums` are arrays by the names in `Columns`."""
 
     index: NDArray[np.int64]  # places of the patterns in the arrays of `add_to`
     sums: dict[str, NDArray[Any]]
@@ -150,7 +150,7 @@ class TeamColumns:
     def of(
         cls, found: Sequence[tuple[int, TeamSums]], team: TeamEvidence, epoch: float, now: float, half_life: float
     ) -> TeamColumns:
-        """Convert sums to the reference time `epoch`; the times and the half-life of the project are in seconds."""
+        """Convert sums to the reference time `epoch`; times and half-life in seconds."""
 
         def column(name: str, dtype: Any) -> NDArray[Any]:
             return np.fromiter(map(attrgetter(name), records), dtype, len(records))
@@ -197,7 +197,7 @@ class ObservationSums:
         self._of_team: list[tuple[int, TeamSums]] = []
 
     def add(self, pattern: Pattern, observations: Iterable[Observation], team: TeamSums | None = None) -> None:
-        """Add a pattern with its observations and, if there are any, the sums of the team's other projects."""
+        """Add a pattern with its observations and any sums of the other team projects."""
         index = len(self._patterns)
         self._patterns.append(pattern)
         if team is not None:
@@ -209,7 +209,7 @@ class ObservationSums:
             self._uses.append((index, at, use.count, use.weight, kind, is_dated, use.given, use.seen))
 
     def store(self, columns: Columns, rows: Ints, epoch: float, now: float, half_life: float) -> UseTimes:
-        """Write the sums to `columns`: those of the nth added pattern to the row `rows[n]`.
+        """Write the sums of the nth added pattern to the row `rows[n]` of `columns`.
 
         `epoch` (the reference time of the sums), `now` and `half_life` are in seconds.
         """
@@ -313,7 +313,7 @@ class StoredTimes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplacedTimes:
-    """Use times of which those of some rows are replaced by `times`; `new_rows` are the rows of the others."""
+    """Use times where `times` replaces some rows; `new_rows` are the rows of others."""
 
     before: StoredTimes
     new_rows: NDArray[np.int64]  # see `UseTimes.renumbered`

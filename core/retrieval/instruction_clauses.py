@@ -1,4 +1,4 @@
-"""Clauses of instructions for agents, in a form that can be compared (docs/instructions.md#pairs).
+"""Comparable clauses of instructions for agents (docs/instructions.md#pairs).
 
 A text has one expression for each meaning, and is split into clauses, each a demand or a ban. The words of a clause
 before its first preposition are its head, what it is about; the others are its tail, when and where it applies. Words
@@ -146,7 +146,7 @@ _CLAUSE: Final = lazy_regex(
 
 
 def normalize_text(text: str) -> str:
-    """Return a text in lower case, with straight apostrophes and without spaces after punctuation in code."""
+    """Lower the case, straighten apostrophes, cut spaces after punctuation in code."""
     text = text[:MAX_CHARS].lower().replace("\u2019", "'")
     return _CODE.sub(lambda code: _SPACED.sub(r"\1", code[0]), text)
 
@@ -185,7 +185,7 @@ _NEGATED: Final = lazy_regex(r"\b(?:never|not?|cannot)\b|n't\b")
 
 
 def split_steps(text: str) -> tuple[str, str] | None:
-    """Return two steps that a normalized text orders, the first one first, None if it states no order."""
+    """Return the two steps that a normalized text orders, first step first, or None."""
     for regex, main in _STEPS:
         if match := regex.search(text):
             # "Never X before Y" and "no X until Y" demand Y first; "X until Y" states no order.
@@ -293,7 +293,7 @@ class _Token(NamedTuple):
 
 
 class WordTable(Struct, frozen=True):
-    """The words of `instruction_words.yaml`; `expressions` are by their first word, the longest first."""
+    """Words of `instruction_words.yaml`; `expressions` by first word, longest first."""
 
     choices: dict[str, tuple[tuple[int, int], ...]]  # by word
     expressions: dict[str, tuple[tuple[tuple[str, ...], str], ...]]
@@ -356,7 +356,7 @@ def _key(text: str) -> tuple[str, ...]:
 
 
 def _stem(part: str) -> str:
-    """Return the stem of a word; twice, so that those of "docstring" and "docstrings" are equal."""
+    """Stem a word twice, so that "docstring" and "docstrings" have one stem."""
     if not part.replace("-", "").isalpha() or part[0] == "-":
         return part
     stem = stem_word(stem_word(part))
@@ -366,7 +366,7 @@ def _stem(part: str) -> str:
 
 
 def weigh(words: Iterable[str]) -> float:
-    """Return the weight of words: names in code count more, words that most instructions contain less."""
+    """Return the weight of words: names in code count more, common words less."""
     weights = word_table().weights
     return sum(_NAME if word[:1] == "`" else weights.get(word, 1.0) for word in words)
 
@@ -387,7 +387,7 @@ def parse_instruction(text: str) -> ParsedInstruction:
 
 
 def _find_steps(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
-    """Return the words of two steps that a text orders, without those of both: "deploy X before you deploy Y"."""
+    """Return the own words of two ordered steps: "deploy X before you deploy Y"."""
     if (steps := split_steps(text)) is None:
         return None
     first, then = (_all_words(_parse_clauses(step)) for step in steps)
@@ -490,7 +490,7 @@ def _parse_clause(text: str, *, is_unasked: bool) -> Clause:
 
 
 def _keep_subject(match: re.Match[str]) -> str:
-    """Replace a number with its subject, such as the language of which it is a version."""
+    """Replace a number with its subject, such as the language of that version."""
     before, after = match["before"] or "", match["after"] or ""
     if _unit_of(match):
         return f" {before} "
@@ -498,7 +498,7 @@ def _keep_subject(match: re.Match[str]) -> str:
 
 
 def _split(text: str) -> Iterator[_Token]:
-    """Yield the words of a text; those of code begin with a backtick if they are not plain words."""
+    """Yield the words of a text; code other than plain words begins with a backtick."""
     for token in _TOKEN.findall(text):
         if token.startswith("http"):
             continue
@@ -585,18 +585,18 @@ def share_of_lighter(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def is_substituted(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether a known thing takes the place of another one: "add tests", "add types"."""
+    """Return whether one known thing replaces another: "add tests", "add types"."""
     things, shared = word_table().known, one & other
     return all(any(weigh((word,)) >= COMMON for word in words & things) for words in (one - shared, other - shared))
 
 
 def do_the_same(one: Clause, other: Clause) -> bool:
-    """Return whether two clauses can be about the same action: "add X" and "edit X" are not."""
+    """Return whether two clauses may do the same: not "add X" and "edit X"."""
     return not one.actions or not other.actions or not one.actions.isdisjoint(other.actions)
 
 
 def have_same_case(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two tails can be about the same case: one of them has no word of weight that the other lacks."""
+    """Return whether two tails may be one case: one adds no word of weight."""
     return not heavy_words(one - other) or not heavy_words(other - one)
 
 
@@ -611,7 +611,7 @@ def find_areas(text: str) -> frozenset[Area]:
 
 
 def have_common_area(one: frozenset[Area], other: frozenset[Area]) -> bool:
-    """Return whether two texts can be about the same: they name no different areas of one kind."""
+    """Return whether texts may be about the same: no different areas of one kind."""
     for kind in {kind for kind, _ in one} & {kind for kind, _ in other}:
         if {area for area in one if area[0] == kind}.isdisjoint(area for area in other if area[0] == kind):
             return False

@@ -1,4 +1,4 @@
-"""Comparison of instructions for agents: whether one contradicts or repeats another (docs/instructions.md#pairs).
+"""Instructions that contradict or repeat others (docs/instructions.md#pairs).
 
 `core.retrieval.instruction_clauses` parses them. Two clauses with the same head and tails that fit together contradict
 each other if one is a ban, if they choose different alternatives, or if their numbers differ. In doubt they do not. Two
@@ -49,7 +49,7 @@ REMOVE: Final = "remov"
 
 
 def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
-    """Return the choice or unit in which two clauses differ, "" if they contradict each other otherwise, else None."""
+    """Return the choice or unit that differs, "" for other contradictions, else None."""
     if not do_the_same(one, other) or is_removal(one) is not is_removal(other):
         return None
     if one.order and other.order and one.order != other.order and one.is_ban is other.is_ban:
@@ -77,7 +77,7 @@ def find_conflict(one: Clause, other: Clause, *, is_close: bool) -> str | None:
 
 
 def have_same_order(one: ParsedInstruction, other: ParsedInstruction) -> bool | None:
-    """Return whether two texts order the same steps equally, False if in the opposite order, else None."""
+    """Compare the order of the same steps: True: equal, False: opposite, else None."""
     if one.steps is None or other.steps is None:
         return None
     if all(map(_is_same_step, one.steps, other.steps)):
@@ -95,7 +95,7 @@ def is_removal(clause: Clause) -> bool:
 
 
 def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> bool:
-    """Return whether a ban forbids what is demanded; `shared` is the weight of the words of both heads."""
+    """Return whether a ban forbids a demand; `shared` is the weight of common heads."""
     if demand.is_condition or not _is_in_context(ban, demand):
         return False
     kinds = word_table().kinds
@@ -109,7 +109,7 @@ def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> b
 
 
 def _forbids_thing(ban: Clause, demand: Clause, *, is_close: bool) -> bool:
-    """Return whether a ban, even of a single word, is about a demand: it has no condition that the demand lacks."""
+    """Return whether a ban, even of one word, is about a demand: no other condition."""
     thing = core_words(ban.head)
     is_about = thing | heavy_words(ban.tail) <= demand.words and thing.isdisjoint(ban.tail - {ASK})
     is_about = is_about and (weigh(thing) >= _SURE or thing <= demand.head)
@@ -120,14 +120,14 @@ def _forbids_thing(ban: Clause, demand: Clause, *, is_close: bool) -> bool:
 
 
 def _forbids_choice(ban: Clause, demand: Clause) -> bool:
-    """Return whether a ban of nothing but alternatives, such as tools, forbids one that the demand chooses."""
+    """Return whether a ban of alternatives alone forbids one the demand chooses."""
     table = word_table()
     common = {choice for choice in ban.choices if choice in demand.choices and choice[0] in table.own}
     return bool(common) and not heavy_words(ban.tail) and all(word in table.choices for word in core_words(ban.head))
 
 
 def _is_in_context(ban: Clause, demand: Clause) -> bool:
-    """Return whether "not Y" of "X, not Y" is about a demand: it is about nothing but Y, or also about X."""
+    """Return whether the ban "X, not Y" is about a demand: of only Y, or with X."""
     if ban.context is None or ban.names & demand.names:
         return True
     others = heavy_words(demand.words - ban.words)
@@ -135,7 +135,7 @@ def _is_in_context(ban: Clause, demand: Clause) -> bool:
 
 
 def _find_choice(one: Clause, other: Clause) -> str:
-    """Return the choice in which two clauses have different alternatives, "" if there is none."""
+    """Return the choice whose alternatives differ in two clauses, "" if none."""
     table = word_table()
     decided = {choice for choice, _ in {*one.choices}.intersection(other.choices)}
     for choice in ({choice for choice, _ in one.choices} & {choice for choice, _ in other.choices}) - decided:
@@ -146,7 +146,7 @@ def _find_choice(one: Clause, other: Clause) -> str:
 
 
 def choose_both_the_same(one: ParsedInstruction, other: ParsedInstruction) -> bool:
-    """Return whether two texts choose the same alternative, and forbid the same other one: "use X, not Y"."""
+    """Return whether both texts choose and forbid the same: "use X, not Y"."""
     demanded, banned = (
         set.intersection(
             *(
@@ -160,7 +160,7 @@ def choose_both_the_same(one: ParsedInstruction, other: ParsedInstruction) -> bo
 
 
 def choose_the_same(one: Clause, other: Clause) -> bool:
-    """Return whether one clause demands one of two alternatives, and the other one forbids the other."""
+    """Return whether one clause demands X and the other bans its only alternative."""
     if one.is_ban is other.is_ban or heavy_words(one.tail ^ other.tail):
         return False
     table, ban = word_table(), one if one.is_ban else other
@@ -175,14 +175,14 @@ def choose_the_same(one: Clause, other: Clause) -> bool:
 
 
 def _have_same_rest(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two clauses are the same apart from the alternatives of a choice."""
+    """Return whether two clauses are equal apart from the alternatives of a choice."""
     if not one or not other:
         return one == other
     return weigh(core_words(one & other)) >= COMMON and share_of_lighter(one, other) >= _SAME_REST
 
 
 def _find_number(one: Clause, other: Clause, *, is_same: bool) -> str | None:
-    """Return the first unit of which two clauses have different numbers, None if there is none."""
+    """Return the first unit whose numbers differ in two clauses, or None."""
     has_scope = bool(heavy_words(one.tail - other.words)) is not bool(heavy_words(other.tail - one.words))
     for unit, number in one.numbers:
         values = [value for known, value in other.numbers if known == unit]
@@ -210,7 +210,7 @@ _FORMATS: Final = frozenset({"choice 1", "choice 2", "unit space", "unit char"})
 
 
 class Comparison(NamedTuple):
-    """How two instructions are related, how similar they are, 0..1, and the choice in which they differ, if any."""
+    """Relation of two instructions, similarity (0..1), and the choice that differs."""
 
     relation: Relation
     similarity: float
@@ -261,7 +261,7 @@ def _subjects(parsed: ParsedInstruction) -> frozenset[Area]:
 
 
 def _agree(one: ParsedInstruction, other: ParsedInstruction, mine: Clause, theirs: Clause) -> bool:
-    """Return whether the ban, or the demand, of two clauses is also in the other text.
+    """Return whether the ban or demand of two clauses is also in the other text.
 
     "Put X in Y, never in Z" agrees with "Never put X in Z", "Mock X" with "Tests never call X; mock it".
     """
@@ -291,7 +291,7 @@ def _share(one: ParsedInstruction, other: ParsedInstruction) -> float:
 
 
 def _demand_the_same(one: ParsedInstruction, other: ParsedInstruction, closeness: float | None) -> bool:
-    """Return whether two texts with close vectors forbid the same, or demand it as "X has Y" and "no X without Y"."""
+    """Return whether close texts ban the same, or are "X has Y", "no X without Y"."""
     if closeness is None or closeness < SAME_FORM:
         return False
     for mine, theirs in product(one.clauses, other.clauses):
@@ -325,7 +325,7 @@ def _is_same_text(one: ParsedInstruction, other: ParsedInstruction, closeness: f
 
 
 def _share_clause(one: Clause, other: Clause) -> float:
-    """Return the share of all words that both clauses contain, 0..1; 0 if they do not demand the same."""
+    """Return the share of words in both clauses, 0..1; 0 if their demands differ."""
     are_asked = one.is_asked and other.is_asked  # "ask before X", "no X unless I ask"
     if not do_the_same(one, other) or (not are_asked and _forbids_words(one) is not _forbids_words(other)):
         return 0.0
@@ -346,7 +346,7 @@ def _forbids_words(clause: Clause) -> bool:
 
 
 def _have_same_demands(one: ParsedInstruction, other: ParsedInstruction) -> bool:
-    """Return whether shared words are demanded, or forbidden, by both, with the same numbers and choices."""
+    """Return whether both demand or ban shared words, with equal numbers and choices."""
     actions = [[clause.actions for clause in parsed.clauses] for parsed in (one, other)]
     if all(map(all, actions)) and set().union(*actions[0]).isdisjoint(set().union(*actions[1])):
         return False
@@ -356,7 +356,7 @@ def _have_same_demands(one: ParsedInstruction, other: ParsedInstruction) -> bool
 
 
 def _have_same_things(one: ParsedInstruction, other: ParsedInstruction) -> bool:
-    """Return whether two texts have the same numbers and choices, and nothing in the place of something else."""
+    """Return whether texts have equal numbers and choices, and no substituted thing."""
     if is_substituted(one.words, other.words) or (one.named - other.words and other.named - one.words):
         return False
     facts = [frozenset().union(*(clause.facts for clause in parsed.clauses)) for parsed in (one, other)]
@@ -366,11 +366,11 @@ def _have_same_things(one: ParsedInstruction, other: ParsedInstruction) -> bool:
 def _have_same_facts(
     one: frozenset[tuple[str | int, str | int]], other: frozenset[tuple[str | int, str | int]]
 ) -> bool:
-    """Return whether numbers with the same unit, and alternatives of the same choice, are also the same."""
+    """Return whether numbers of one unit, and alternatives of one choice, are equal."""
     subjects = {subject for subject, _ in one} & {subject for subject, _ in other}
     return subjects <= {subject for subject, _ in one & other}
 
 
 def _is_banned(parsed: ParsedInstruction, word: str) -> bool:
-    """Return whether a text forbids, or removes, what a word names wherever it has it."""
+    """Return whether a text forbids or removes what a word names wherever it occurs."""
     return all(_forbids_words(clause) for clause in parsed.clauses if word in clause.words)

@@ -1,4 +1,4 @@
-"""Past tasks in which patterns worked, as further texts of them (docs/retrieval.md#past-tasks)."""
+"""Past tasks as texts of patterns that worked (docs/retrieval.md#past-tasks)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SuccessfulTask(NamedTuple):
 
 
 class _ForIndex(NamedTuple):
-    """What the similarity needs of one index of patterns; that of a dry run is freed with it."""
+    """Data for the similarity, per index of patterns; a dry run's is freed with it."""
 
     patterns: weakref.ref[PatternIndex]
     squares: Floats  # squared length of each task
@@ -184,14 +184,14 @@ class WordWeights(NamedTuple):
 
 
 class _Choices(NamedTuple):
-    """The pattern that worked (column 0) and its competitors, for each use in a past task."""
+    """The pattern that worked (column 0) and competitors, per use in a past task."""
 
     parts: Floats  # parts with their default weights, shape (uses, patterns, parts)
     past: Floats  # similarity of the nearest other past task as it counts, shape (uses, patterns)
     kinds: NDArray[np.int8]  # types of the patterns
 
     def loss(self, logs: Floats) -> float:
-        """Return the surprise that these patterns worked, and the distance from the default weights."""
+        """Return the surprise at what worked plus the distance from default weights."""
         factors = np.exp(logs)
         own = np.minimum(self.parts @ factors / (_DEFAULT @ factors)[self.kinds], 1.0)
         odds = (own + np.clip(self.past - own, 0.0, MAX_PAST)) * _SHARPNESS
@@ -201,7 +201,7 @@ class _Choices(NamedTuple):
 
 
 class FitInputs(NamedTuple):
-    """What the weights are fitted to: the newest past tasks, and the patterns that worked in them."""
+    """Data to fit weights to: the newest past tasks, and patterns that worked then."""
 
     past: PastTasks
     worked: Mapping[str, Pattern]
@@ -230,7 +230,7 @@ class FitInputs(NamedTuple):
 
 
 def fit_weights(past: PastTasks, worked: Mapping[str, Pattern]) -> WordWeights:
-    """Fit the weights, so that the patterns that worked in a task are likely to rank before others.
+    """Fit the weights so that patterns that worked likely rank before others.
 
     `worked` are the patterns of the tasks. The result is the same in every process.
     """
@@ -255,7 +255,7 @@ def fit_weights(past: PastTasks, worked: Mapping[str, Pattern]) -> WordWeights:
 
 
 def _compare(past: PastTasks, worked: Mapping[str, Pattern]) -> _Choices:
-    """Compare the patterns that worked with those that rank first by the default weights."""
+    """Compare patterns that worked with the top ranks by the default weights."""
     index = PatternIndex.build(worked)
     rows: list[list[int]] = []
     all_parts, all_past = [], []

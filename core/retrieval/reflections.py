@@ -1,4 +1,4 @@
-"""Learnings for a task: their inverted index, choice and text in a context (docs/retrieval.md#reflections)."""
+"""Inverted index, choice and text of learnings (docs/retrieval.md#reflections)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def memory_source(task_id: str) -> str:
 
 
 def list_needs(source: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return what the learnings of a source depend on besides it: `task/<id>`, `loop/<id>`, `attempt/<id>`."""
+    """Return a source's other dependencies: `task/<id>`, `loop/<id>`, `attempt/<id>`."""
     if source.startswith(_MEMORY):
         return (f"task/{source.removeprefix(_MEMORY)}",)
     reflection = snapshot.reflections.get(source)
@@ -307,7 +307,7 @@ class ReflectionChoice:
         return put_reflections(before, section, behind), ReflectionSection(chosen=tuple(included), left_out=left_out)
 
     def _fill(self, budget: int, before: Blocks | None = None, behind: Blocks = NO_BLOCKS) -> None:
-        """Choose further entries within a token budget: of the context, or without `before` of the section alone."""
+        """Fill a token budget: of the context, or without `before` of the section alone."""
         waiting, self._waiting = self._waiting, []
         tried = 0
         for reflection in waiting:

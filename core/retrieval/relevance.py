@@ -119,7 +119,7 @@ _REBUILD_SHARE: Final = 4  # if more than one in this number of patterns changed
 
 @dataclass(frozen=True)
 class PatternIndex:
-    """Immutable inverted index of patterns, in memory or in the tables of `core.index.terms`."""
+    """Immutable inverted index of patterns, in memory or `core.index.terms` tables."""
 
     ids: Sequence[str]  # pattern ID by row; "" where a pattern was removed
     types: NDArray[np.int8]  # index into `TYPES` by row; -1 where a pattern was removed
@@ -258,7 +258,7 @@ _MEANINGLESS: Final = ("", "qz")  # a regex that matches one of these matches an
 
 
 def list_places(failure: Failure) -> tuple[str, ...]:
-    """Return the places of a failure as `file::name` or `file`: its test, its function, then its files."""
+    """Return a failure's places, `file::name` or `file`: test, function, files."""
     test = _PARAMETERS.sub("", failure.test_name.rpartition(_SEPARATOR)[2].rpartition(" > ")[2]).strip()
     test_file = failure.test_file or failure.test_name.partition(_SEPARATOR)[0] * (_SEPARATOR in failure.test_name)
     is_file = test == test_file
@@ -269,7 +269,7 @@ def list_places(failure: Failure) -> tuple[str, ...]:
 
 
 def matches_failure(pattern: Pattern, failure: Failure) -> bool:
-    """Return whether the trigger of an error pattern matches a failure, and the failure is in one of its places.
+    """Return whether an error pattern's trigger and places match a failure.
 
     A failure of unknown place needs the same message as the one from which the trigger was made.
     """
@@ -284,12 +284,12 @@ def matches_failure(pattern: Pattern, failure: Failure) -> bool:
 
 
 def occurs_in(places: Iterable[str], text: str) -> bool:
-    """Return whether a text names the file and the test or function of one of the places."""
+    """Return whether a text names the file and test or function of any place."""
     return any(all(part.rpartition("/")[2] in text for part in place.split(_SEPARATOR) if part) for place in places)
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two places are the same, maybe in different copies of the project."""
+    """Return whether two places are the same, even in different project copies."""
     (file, _, name), (other_file, _, other_name) = one.rpartition(_SEPARATOR), other.rpartition(_SEPARATOR)
     if not file and not other_file:
         return name == other_name or name.endswith(f"/{other_name}") or other_name.endswith(f"/{name}")
@@ -299,7 +299,7 @@ def _is_same(one: str, other: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class UntriedRegexes:
-    """Regexes of relevant patterns that are not matched with the task yet: most cannot change a context."""
+    """Relevant patterns' regexes not tried yet: most cannot change a context."""
 
     values: Floats  # relevance of each pattern if its regex matches, without a regex to try the one that it has
     text: str  # of the task
@@ -335,7 +335,7 @@ class Relevance:
         return replace(self, parts={})
 
     def parts_of(self, place: int, kind: PatternType) -> dict[str, float]:
-        """Return what each part adds to the relevance of the pattern at `place`; empty if they were dropped."""
+        """Return what each part adds to the relevance at `place`; empty if dropped."""
         if not self.parts:
             return {}
         weights = (SEMANTIC_WEIGHTS if self.is_semantic[place] else self.weights)[kind]
@@ -464,7 +464,7 @@ def _add_tags(part: Floats, profile: TaskProfile, index: PatternIndex) -> None:
 
 
 def _regex_candidates(so_far: Floats, kinds: NDArray[np.int8]) -> dict[str, NDArray[np.int64]]:
-    """Return by part the places of the patterns whose regex is matched: the best ones by their relevance so far."""
+    """Return by part the places of regexes to match: those most relevant so far."""
     candidates = {}
     for kind, name in ((PatternType.ERROR, "error"), (PatternType.SUCCESS, "task")):
         places = np.flatnonzero(kinds == TYPES.index(kind))
@@ -475,7 +475,7 @@ def _regex_candidates(so_far: Floats, kinds: NDArray[np.int8]) -> dict[str, NDAr
 
 
 def _matches_regex(pattern: Pattern | None, text: str) -> bool:
-    """Return whether the regex of an error or success pattern matches a task, in one of the places of the error."""
+    """Return whether a pattern's regex, and the places of an error, match a task."""
     if pattern is None:
         return False
     is_error = pattern.type is PatternType.ERROR

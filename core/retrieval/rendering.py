@@ -65,7 +65,7 @@ def render_context(items: Sequence[Item], settings: InjectionSettings) -> str:
 
 
 def render_patterns(items: Iterable[Item], settings: InjectionSettings) -> Blocks:
-    """Render patterns like `render_context`, those with an approved text in the block of their own."""
+    """Render patterns like `render_context`, approved texts in their own block."""
     approved: list[Item] = []
     unreviewed: list[Item] = []
     for item in items:
@@ -74,7 +74,7 @@ def render_patterns(items: Iterable[Item], settings: InjectionSettings) -> Block
 
 
 def join_parts(*parts: str) -> str:
-    """Join the parts of a block, each of which is "" or ends with a line break, by empty lines."""
+    """Join the parts of a block by empty lines; each is "" or ends with a newline."""
     return "\n".join(filter(None, parts))
 
 

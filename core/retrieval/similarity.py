@@ -119,7 +119,7 @@ def measure_ratios(text: str, others: list[str], threshold: float) -> list[float
 
 
 def measure_pairs(ones: list[str], others: list[str], threshold: float) -> list[float]:
-    """Return `measure_ratios` of the first texts of both lists, of the second ones, and so on."""
+    """Return `measure_ratios` of each pair of texts at the same place of both lists."""
     from rapidfuzz import fuzz, process
 
     similar = process.cpdist(ones, others, scorer=fuzz.ratio, score_cutoff=threshold * 100, dtype=np.float64)
@@ -179,7 +179,7 @@ class Bands:
         return self._rows[_join_ranges(starts, ends)[0]]
 
     def find_next(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Return for each hash of these rows the next `_MAX_ROWS` rows with it, and for which place in `rows`."""
+        """Return the next `_MAX_ROWS` rows of each hash, and their places in `rows`."""
         places = self._places[self._known.searchsorted(rows)].ravel()
         places_after, owners = _join_ranges(places + 1, self._ends[places])
         return self._rows[places_after], (owners // BANDS).astype(np.int32)
@@ -192,7 +192,7 @@ def hash_texts(texts: Sequence[str]) -> Hashes:
 
 
 def _join_ranges(starts: Numbers, ends: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first `_MAX_ROWS` numbers of each range, one range after the other, and the index of its range."""
+    """Join the first `_MAX_ROWS` numbers of each range, with the range's index."""
     sizes = np.minimum(ends - starts, _MAX_ROWS)
     owners = np.repeat(np.arange(len(sizes)), sizes)
     return np.arange(len(owners)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), owners
@@ -227,7 +227,7 @@ class Repetition(NamedTuple):
 def find_repeated(
     texts: Mapping[str, Iterable[str]], files: Iterable[tuple[str, Iterable[str]]]
 ) -> dict[str, Repetition]:
-    """Return by key the first line that repeats one of its `texts`; `files` are names and lines."""
+    """Return by key the first line in `files` (name, lines) repeating its `texts`."""
     from rapidfuzz import fuzz, process
 
     places = [
@@ -255,7 +255,7 @@ def find_repeated(
 
 
 def _line_words(text: str) -> str:
-    """Return the words of a text in order of the alphabet, without signs; "" if there are too few to compare."""
+    """Return the sorted words without punctuation; "" if too few to compare."""
     words = sorted("".join(char if char.isalnum() else " " for char in text.lower()).split())
     return " ".join(words) if len(words) >= MIN_WORDS else ""
 

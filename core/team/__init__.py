@@ -1,1 +1,1 @@
-"""One registry for a team: what is sent to a space on PostgreSQL, and what comes from it."""
+"""Registry of a team: what is sent to a space on PostgreSQL and received."""

@@ -1,4 +1,4 @@
-"""Connecting to the server of a team: where the address comes from, limits of time, and what errors mean.
+"""Connections to a team's server: source of the address, time limits, errors.
 
 The address never comes from a file in a project. TLS settings, passwords and services are libpq's. Which projects the
 user has joined to a team is in the user's configuration folder, never in a project: a cloned project can never make
@@ -38,7 +38,7 @@ class TeamError(RalphdeckError):
 
 
 class Offline(TeamError):
-    """The server cannot be reached, is starting, or did not answer in time; try again later."""
+    """The server is unreachable, starting or too slow to answer; try again later."""
 
 
 class ServerFull(Offline, Unwritable):
@@ -46,7 +46,7 @@ class ServerFull(Offline, Unwritable):
 
 
 class AccessDenied(TeamError):
-    """The server refuses the credentials or the connection; a person must change something."""
+    """The server refuses credentials or connection; a person must change something."""
 
 
 class NotMember(AccessDenied):
@@ -62,7 +62,7 @@ class LevelTooLow(TeamError, Refused):
 
 
 class LimitReached(Offline):
-    """The member has sent as much as the space takes from one member in a day; the rest can be sent tomorrow (UTC)."""
+    """The member reached the space's daily limit; send the rest tomorrow (UTC)."""
 
 
 class InvalidCall(TeamError, BadInput):
@@ -97,7 +97,7 @@ _NEXT_STEPS: Final = (
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Seconds to wait for a connection (at least 2 for each host), for a statement, and for lost packets.
+    """Seconds to wait for a connection (>= 2 per host), statement, lost packets.
 
     A call ends after `statement` on the server, and after `statement + lost` on this machine.
     """
@@ -116,14 +116,14 @@ def require_psycopg() -> None:
 
 
 def check_argument(url: str) -> str:
-    """Return a URL or conninfo string from the command line; BadInput if it is invalid or contains a password."""
+    """Return a command-line URL or conninfo; BadInput if invalid or with a password."""
     return _checked(url, "the URL", allow_password=False)
 
 
 def read_conninfo(source: str) -> str:
-    """Return the address of a source: `env`, `service=NAME` or `file=PATH`; it may contain a password.
+    """Return the address of a source: `env`, `service=NAME` or `file=PATH`.
 
-    Raises BadInput if the source is unknown or unusable.
+    It may contain a password. Raises BadInput if the source is unknown or unusable.
     """
     if source == FROM_ENVIRONMENT:
         url = os.environ.get(URL_VARIABLE, "").strip()
@@ -141,7 +141,7 @@ def read_conninfo(source: str) -> str:
 
 
 def describe_server(conninfo: str) -> str:
-    """Return hosts, database and user of an address, without secrets, in one visible line."""
+    """Return database and host, or service, without secrets, in one visible line."""
     from psycopg.conninfo import conninfo_to_dict
 
     values = conninfo_to_dict(conninfo)
@@ -188,7 +188,7 @@ def connect(conninfo: str, limits: Limits | None = None, *, client_schema: int |
 
 @cache
 def _bounded_class() -> Any:
-    """Return a class of connections that do not wait forever for a server that was cut off.
+    """Return a connection class that stops waiting for a server that was cut off.
 
     The limits of the server do not help if it never gets the statement, and those of TCP not if a proxy still answers.
     """
@@ -201,7 +201,7 @@ def _bounded_class() -> Any:
             return super().wait(self._bounded(gen), *arguments, **keys)
 
         def _bounded(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-            """Do what `gen` does; psycopg continues it ten times a second even if nothing happened."""
+            """Run `gen` with a time limit; psycopg resumes it ten times a second, even idle."""
             end = monotonic() + self.seconds
             try:
                 state = next(gen)
@@ -218,7 +218,7 @@ def _bounded_class() -> Any:
 
 
 def _set_limits(connection: Connection[Any], limits: Limits, client_schema: str) -> None:
-    """Set how long the server works on a statement, waits for a lock, and keeps a transaction of a silent client."""
+    """Limit statements, waits for locks, and the transactions of silent clients."""
     statement, lost = f"{int(limits.statement * 1000)}ms", f"{int(limits.lost * 1000)}ms"
     values = {
         "statement_timeout": statement,
@@ -356,7 +356,7 @@ class _File(Struct, frozen=True):
 
 
 def url_source(url: str) -> str:
-    """Return the source of an address from the command line; BadInput if it contains a password."""
+    """Return the source of a command-line address; BadInput if it has a password."""
     return _URL + check_argument(url)
 
 
@@ -365,7 +365,7 @@ def consent_file() -> Path:
 
 
 def read_consent() -> Mapping[str, Joined]:
-    """Return the joined projects by their resolved path; raises TeamError if the file is damaged."""
+    """Return joined projects by resolved path; TeamError if the file is damaged."""
     file = consent_file()
     read = read_file(file, file.parent, _MAX_BYTES)
     if read is None:

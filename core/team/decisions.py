@@ -1,4 +1,4 @@
-"""Decisions of one project in both directions: what is sent, and what the space has meanwhile decided.
+"""Decisions of a project: those sent, and those the space has made meanwhile.
 
 Below, the hash chain of a space's decisions: the server writes it in commit order, every client can verify it.
 """
@@ -60,7 +60,7 @@ _REMOVED: Final = "removed"
 
 
 class DecisionCall(NamedTuple):
-    """Arguments of `Space.decide`, and the local texts that are those of the space once it has accepted it."""
+    """Arguments of `Space.decide`, and the local texts that the space then has."""
 
     payload: str
     subjects: tuple[str, ...]
@@ -85,7 +85,7 @@ class DecisionCall(NamedTuple):
 
 
 class Decisions:
-    """Exchanges the decisions of an open project with its space; `sharing` returns what masks the texts.
+    """Exchanges a project's decisions with its space; `sharing()` masks the texts.
 
     `sent_texts` counts the texts that went with decisions. `notes` say what was left out, and why.
     """
@@ -104,7 +104,7 @@ class Decisions:
     # To the space
 
     def send(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        """Send local decisions; return their number, and why others were refused and undone.
+        """Send local decisions; return their number, and why refused ones were undone.
 
         What was decided before the project joined stays, even if the member may not decide.
         """
@@ -159,7 +159,7 @@ class Decisions:
         return tuple(self.call(decision, member or name_of(decision.by)).payload for decision in self.unsent())
 
     def call(self, decision: Decision, member: str) -> DecisionCall:
-        """Return how a decision is sent; the author of one that a person made is the member who sends it."""
+        """Return the call that sends a decision; a person's gets the member as author."""
         sharing, patterns = self._sharing(), self._project.view.snapshot.patterns
         known = self._project.ledger.by_id()
         texts = _Texts(decision, sharing, patterns, self._records(decision, patterns), self._state.text_bases())
@@ -221,7 +221,7 @@ class Decisions:
         return int(self._state.fact(DECISIONS_SEQ, "0"))
 
     def receive(self, space: Space) -> tuple[int, tuple[str, ...]]:
-        """Write decisions of the space into the project; return their number, and why own ones were undone.
+        """Write the space's decisions; return their number, and why own were undone.
 
         Raises ChainBroken if they do not continue those that were received before.
         """
@@ -246,7 +246,7 @@ class Decisions:
     def take(
         self, space: Space, head: ChainHead, rows: Sequence[SpaceDecision]
     ) -> tuple[ChainHead, tuple[Decision, ...]]:
-        """Write the decisions that follow `head` into the project; return the new head and what was written."""
+        """Write decisions that follow `head`; return the new head and those written."""
         head = verify(head, rows)
         large = [row for row in rows if len(row.payload.encode()) > MAX_DECISION_BYTES]
         self.notes += (
@@ -268,7 +268,7 @@ class Decisions:
         return head, new
 
     def _inserted_texts(self, received: Sequence[Decision]) -> dict[str, TextBase]:
-        """Return the texts that received decisions have inserted: if the space has others, they are newer."""
+        """Return texts that received decisions inserted; others in the space are newer."""
         known = self._state.text_bases()
         found = {}
         for effect in (effect for decision in received for effect in decision.effects):
@@ -283,7 +283,7 @@ class Decisions:
         return self._state.received_head() or first_head(space_id)
 
     def _checked_head(self, space: Space) -> ChainHead:
-        """Return the last decision that was received, if the space still has it; else start again from the first."""
+        """Return the last received decision; restart from the first if it is missing."""
         head = self.head(space.info.id)
         if not head.seq:
             return head
@@ -380,7 +380,7 @@ class _Texts:
         self.bases[pattern_id] = TextBase(shared.local_hash, shared.shared_hash)
 
     def expected(self) -> dict[str, str]:
-        """Return the hash that the text of each pattern must have in the space, if the space has the pattern."""
+        """Return the hash that each pattern's text must have in the space, if present."""
         if self._decision.verb in _WITHOUT_TEXT or self._decision.verb in TURNS:
             return {}
         found = {}
@@ -403,7 +403,7 @@ def _changed(record: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
 
 
 def _decode(row: SpaceDecision) -> Decision | None:
-    """Return a decision of the space; None if this version of ralphdeck cannot read, store or share it.
+    """Decode a decision; None if this version cannot read, store or share it.
 
     Its author is the member who sent it, whatever it contains.
     """
@@ -420,7 +420,7 @@ def _decode(row: SpaceDecision) -> Decision | None:
 
 
 def _proposals(space: Space, rows: Sequence[SpaceDecision], decisions: Sequence[Decision]) -> dict[str, str]:
-    """Return the members by the IDs of their extractions, of those who may only propose."""
+    """Return the members who may only propose, by the IDs of their extractions."""
     extractions = {decision.id for decision in decisions if decision.verb is Verb.EXTRACT}
     if not extractions:
         return {}
@@ -438,7 +438,7 @@ def first_head(space_id: UUID) -> ChainHead:
 
 
 def link_hash(previous: bytes, seq: int, recorded_at: datetime, member: str, payload: str) -> bytes:
-    """Return the hash of a decision; the same as the SQL function `ralphdeck.link_hash`."""
+    """Return a decision's hash; equal to the SQL function `ralphdeck.link_hash`."""
     name = member.encode()
     moment = recorded_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     parts = (previous, seq.to_bytes(8), moment.encode(), len(name).to_bytes(4), name, payload.encode())
@@ -446,7 +446,7 @@ def link_hash(previous: bytes, seq: int, recorded_at: datetime, member: str, pay
 
 
 def verify(head: ChainHead, decisions: Iterable[SpaceDecision]) -> ChainHead:
-    """Verify decisions that follow `head`; returns the new head, or raises ChainBroken."""
+    """Verify decisions that follow `head`; return the new head or raise ChainBroken."""
     for decision in decisions:
         if decision.seq != head.seq + 1:
             raise ChainBroken(f"decision {head.seq + 1} is missing in the space; the next one is {decision.seq}")
@@ -460,7 +460,7 @@ def verify(head: ChainHead, decisions: Iterable[SpaceDecision]) -> ChainHead:
 
 
 def _id_of(payload: str) -> str | None:
-    """Return the ID in a payload; None if it cannot be read, as a member can send any JSON."""
+    """Return the ID in a payload; None if unreadable, as members can send any JSON."""
     try:
         return msgspec.json.decode(payload, type=_Identified).id
     except (msgspec.DecodeError, RecursionError):
@@ -468,7 +468,7 @@ def _id_of(payload: str) -> str | None:
 
 
 class SpaceVerification(Struct, frozen=True, kw_only=True):
-    """The result for the space of a joined project; with an `obstacle` nothing was verified."""
+    """Result for a joined project's space; with an `obstacle`, nothing was verified."""
 
     space: str
     decisions: int = 0
@@ -503,7 +503,7 @@ def verify_space(space: Space, received: ChainHead) -> int:
 
 
 def verify_joined(project: Path) -> SpaceVerification | None:
-    """Verify the space of a project over the network; None if the project has not joined one."""
+    """Verify a project's space over the network; None if it has not joined one."""
     joined = find_joined(project)
     if joined is None:
         return None

@@ -1,4 +1,4 @@
-"""Thread that keeps a joined project in sync with its space while a program runs, and what it works with.
+"""Thread that syncs a joined project while a program runs, and what it uses.
 
 It reads what the server hints at, and every few seconds whatever happened. If the server cannot be reached, it tries
 again after growing pauses. No caller ever waits for the network.
@@ -63,7 +63,7 @@ class Report(Struct, frozen=True):
 
 
 def hide_question(space: str, question: str) -> str:
-    """Return the hash that names a question on the server, so that no ID or name of the project leaves the machine."""
+    """Hash a question's name, so that no project ID or name leaves the machine."""
     return sha256(f"{space}\n{question}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -114,7 +114,7 @@ class Follower:
         self._thread.start()
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """End presence and thread; after `seconds` the thread is left behind, which ends with the process."""
+        """End presence and thread; after `seconds`, leave it to end with the process."""
         self._stopped = True
         self._signal()
         if self._thread.ident is None:
@@ -197,7 +197,7 @@ class Follower:
             self._update(replace(self.status, to_send=self._count(project)))
 
     def _count(self, project: JoinedCopy) -> int:
-        """Return how much has to be sent; the more work that is, the later it is done again."""
+        """Return how much has to be sent; the more work, the later the next count."""
         begun = thread_time()
         count = project.collect()
         self._collect_due = self._clock() + max(LOCAL_SECONDS, SHARE * (thread_time() - begun))
@@ -277,7 +277,7 @@ class Follower:
             self._changed(status)
 
     def _wait(self, project: JoinedCopy) -> None:
-        """Wait until something is due. While offline, only what has to be sent is counted."""
+        """Wait until something is due; while offline, only count what has to be sent."""
         if self._failures:
             pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), MAX_PAUSE) * (0.5 + self._jitter() / 2)
             end = self._clock() + pause
@@ -296,7 +296,7 @@ class Follower:
             is_hinted |= self._select(left, hints=not is_hinted)
 
     def _select(self, seconds: float, *, hints: bool = True) -> bool:
-        """Wait for a signal of another thread, or for hints; return whether there are hints."""
+        """Wait for hints or another thread's signal; return whether there are hints."""
         sources = [self._awake]
         if hints and self._connection is not None:
             sources.append(self._connection.fileno())
@@ -329,7 +329,7 @@ CHANNEL: Final = "channel"
 
 
 class JoinedCopy:
-    """The working copy of a joined project. Use it in one thread. `file` is that of its state, for a preview."""
+    """A joined project's copy, for one thread; `file` is its state, for a preview."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ class JoinedCopy:
         return self._synchronizer.count_unsent()
 
     def load_status(self, status: TeamStatus) -> TeamStatus:
-        """Add what is known from the last run: offline since, last sync, member, level and activity."""
+        """Add the last run's status: offline since, last sync, member, level, activity."""
         known = stored_status(self.state)
         if known is None or known.space != self.space:
             return replace(status, space=self.space)
@@ -385,7 +385,7 @@ class JoinedCopy:
 
 
 class SpaceConnection:
-    """One connection to the space; each call ends in bounded time, and raises `TeamError` if it fails."""
+    """A connection to the space; calls take bounded time and can raise `TeamError`."""
 
     def __init__(self, space: Space, synchronizer: Synchronizer, client: UUID, project: UUID) -> None:
         self._space, self._synchronizer, self._client, self._project = space, synchronizer, client, project
@@ -428,12 +428,12 @@ class SpaceConnection:
         return Report(member=info.member, level=info.level, differing=len(cycle.conflicts))
 
     def beat(self, place: str, question: str, seconds: int) -> Online:
-        """Stay present, hold `question` (if any) for some seconds, and give up any other question."""
+        """Stay present, hold `question` (if any) for `seconds`, release any other one."""
         is_reviewer = self._space.info.level.allows(Level.REVIEWER)
         return self._space.heartbeat(self._client, self._project, place, question if is_reviewer else "", seconds)
 
     def uses(self) -> tuple[ProjectUses, ...]:
-        """Return the activity of all projects; also learns whether the level of the member has changed."""
+        """Return the activity of all projects; also refresh the level of the member."""
         own = next((info for info in list_spaces(self._space.connection) if info.id == self._space.info.id), None)
         if own is not None:
             self._space.info = own
@@ -461,7 +461,7 @@ def stored_status(state: LocalState) -> TeamStatus | None:
 
 
 def read_status(project: Path) -> TeamStatus | None:
-    """Return the state of the team of a project when it was last followed, without the network."""
+    """Return the team status of a project when last followed; needs no network."""
     with suppress(Unwritable):
         state = LocalState(project)
         try:

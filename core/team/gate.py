@@ -1,4 +1,4 @@
-"""Asks the space of a joined project before a decision is written; known to be offline, it asks nothing."""
+"""Asks a joined project's space before a decision is written, unless offline."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TeamGate:
         return {key: describe_conflict(conflict, known, own, now) for key, conflict in conflicts.items()}
 
     def catch_up(self) -> None:
-        """Receive what others have decided, after a conflict; does nothing if that is not possible at once."""
+        """After a conflict, receive what others decided, if that is possible at once."""
         space, exchange = self._space, self._exchange
         if space is None:
             return
@@ -133,7 +133,7 @@ class TeamGate:
         return decision.verb not in TURNS or self._state.decision_seqs().get(decision.subject) is not None
 
     def _has_queued(self, asked: Sequence[Decision]) -> bool:
-        """Whether an earlier decision on the same subject was not sent yet; they are then sent in their order."""
+        """Whether an earlier decision on a subject is unsent; they are sent in order."""
         known = self._project.ledger.by_id()
         keys = {key for one in self._exchange.unsent() for key in conflict_keys(one, known)}
         return any(not keys.isdisjoint(conflict_keys(one, known)) for one in asked)
@@ -191,7 +191,7 @@ class TeamGate:
 
 
 def _run(function: Callable[[], _T], until: float, abandon: Callable[[], object] | None = None) -> _T:
-    """Run a call of the network in a thread; after the time, leave it behind and raise _TimedOut.
+    """Run a network call in a thread; at `until`, abandon it and raise _TimedOut.
 
     Nothing else bounds all of it: a name server may be slow, and a connection half open. `abandon` is called in the
     thread when a call that was left behind has ended.

@@ -1,4 +1,4 @@
-"""What one project has sent to its space and received from it; a SQLite file in the state folder of the user.
+"""SQLite file in the user's state folder: what a project sent and received.
 
 Losing the file is safe: everything is sent again, where it arrives once by its ID, and received again.
 """
@@ -76,7 +76,7 @@ class StoredUse(NamedTuple):
 
 
 class TextBase(NamedTuple):
-    """Content hashes of a pattern when local text and text of the space were last the same."""
+    """Content hashes of a pattern when local and space text were last the same."""
 
     local: str
     shared: str
@@ -161,7 +161,7 @@ class LocalState:
     # Uses
 
     def digests(self, pattern_ids: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return the digests of the uses of these patterns as last compared; None for all patterns."""
+        """Return the digests of these patterns' uses as last compared; None: all."""
         return dict(self._rows_of("SELECT pattern_id, digest FROM compared", pattern_ids))
 
     def _rows_of(self, query: str, pattern_ids: Collection[str] | None) -> sqlite3.Cursor:
@@ -272,7 +272,7 @@ class LocalState:
             self._db.executemany("INSERT OR IGNORE INTO changed VALUES (?)", ((row[0],) for row in found))
 
     def forget_sums(self) -> None:
-        """Forget the sums of the space and what own uses added to them, for another epoch or half-life."""
+        """Forget the space's sums and own parts in them, for a new epoch or half-life."""
         with self.transaction():
             self._db.execute("DELETE FROM sums")
             self._db.execute(
@@ -289,7 +289,7 @@ class LocalState:
             )
 
     def others(self, *, only_changed: bool = True) -> Iterator[TeamSums]:
-        """Yield what other projects have added to the sums of patterns, in order of the IDs."""
+        """Yield what other projects have added to the sums of patterns, ordered by ID."""
         own = ", ".join(f"total(o.{name})" for name in SUMS)
         parts = ", ".join(f"coalesce(s.{name}, 0)" for name in SUMS)
         chosen = "changed" if only_changed else "sums"
@@ -314,7 +314,7 @@ class LocalState:
         return {pattern_id: TextBase(*base) for pattern_id, *base in rows}
 
     def set_texts(self, texts: Mapping[str, TextBase]) -> None:
-        """Record texts that are now the same here and in the space; local is "" if it was removed from the space."""
+        """Record texts now equal here and in the space; local "": removed from the space."""
         rows = [(pattern_id, *base) for pattern_id, base in texts.items()]
         with self.transaction():
             self._db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?)", rows)
@@ -359,7 +359,7 @@ class LocalState:
     # Decisions
 
     def received_head(self) -> ChainHead | None:
-        """Return the last decision of its space that the project has received; None if there is none."""
+        """Return the last decision received from the space; None if there is none."""
         seq = int(self.fact(DECISIONS_SEQ, "0"))
         return ChainHead(seq=seq, hash=bytes.fromhex(self.fact(DECISIONS_HASH))) if seq else None
 
@@ -368,11 +368,11 @@ class LocalState:
         return {row[0] for row in self._db.execute("SELECT id FROM decisions")}
 
     def decision_seqs(self) -> dict[str, int | None]:
-        """Return the numbers of the decisions in the space by ID; None for one that stays in this project."""
+        """Return space decision numbers by ID; None for one that stays in this project."""
         return dict(self._db.execute("SELECT id, seq FROM decisions"))
 
     def forget_decisions(self, after: int = -1) -> None:
-        """Forget which decisions the space has: all, or those with a number above `after`."""
+        """Forget which decisions the space has: all, or those numbered above `after`."""
         with self.transaction():
             self._db.execute("DELETE FROM decisions WHERE ? < 0 OR seq > ?", (after, after))
 

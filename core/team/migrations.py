@@ -20,7 +20,7 @@ _SET_OPTION: Final = 160_000  # version of the server since which membership and
 
 
 class Migration(NamedTuple):
-    """What makes one version of the schema from the one before; the first one makes the whole schema."""
+    """SQL from one schema version to the next; the first makes the whole schema."""
 
     version: int
     name: str
@@ -28,7 +28,7 @@ class Migration(NamedTuple):
 
 
 def read_migrations() -> tuple[Migration, ...]:
-    """Return all migrations of this program in order: files `VERSION_NAME.sql`; several may be parts of one version."""
+    """Return all migrations in order: files `VERSION_NAME.sql`, joined by version."""
     migrations: dict[int, Migration] = {}
     for file in sorted(files(__package__).joinpath("migrations").iterdir(), key=lambda file: file.name):
         number, _, name = file.name.removesuffix(".sql").partition("_")
@@ -45,7 +45,7 @@ def latest_version() -> int:
 
 
 def schema_version(connection: Connection[Any]) -> int:
-    """Return the version of the schema in the database, 0 if it has none; NotMember if the role may not read it."""
+    """Return the schema version, 0 if none; NotMember if the role may not read it."""
     row = connection.execute(
         "select has_schema_privilege(oid, 'usage'), session_user::text from pg_namespace where nspname = 'ralphdeck'"
     ).fetchone()
@@ -109,7 +109,7 @@ def migrate(connection: Connection[Any]) -> tuple[Migration, ...]:
 
 
 def _owned_version(connection: Connection[Any]) -> int:
-    """Become the owner of the schema, which is created if it is missing; returns its version."""
+    """Become the owner of the schema, create it if missing; return its version."""
     if not connection.execute("select 1 from pg_namespace where nspname = 'ralphdeck'").fetchone():
         connection.execute(f"create schema ralphdeck authorization {OWNER}".encode())
     connection.execute(f"set local role {OWNER}".encode())
@@ -151,7 +151,7 @@ def _flag(connection: Connection[Any], query: str, *values: object) -> bool:
 
 
 def _execute_unless_done(connection: Connection[Any], statement: str) -> None:
-    """Execute a statement about roles, which all databases share; another database may be at it too."""
+    """Execute a statement about shared roles; another database may do the same."""
     from psycopg import errors
 
     with suppress(errors.DuplicateObject, errors.UniqueViolation), connection.transaction():

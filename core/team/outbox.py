@@ -1,4 +1,4 @@
-"""The uses and trials of a project that its space does not have yet, and the uses that it must withdraw.
+"""Uses and trials that a project must send, and uses that it must withdraw.
 
 A use is an observation after the local counting rules. Its ID is made of its content, not of the project or machine, so
 two copies of a project send a use only once. Equal uses are numbered; a use that was withdrawn and is observed again
@@ -62,7 +62,7 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
         return datetime.fromtimestamp(self.at // _MICROSECOND, UTC).replace(microsecond=self.at % _MICROSECOND)
 
     def sums(self, epoch: datetime, half_life_days: float, arrived: datetime | None = None) -> TeamSums:
-        """Return what the use adds to the sums of its pattern; a time after `arrived` counts as that."""
+        """Return what the use adds to its pattern's sums; `arrived` is the latest time."""
         at = self.time
         if at is not None and arrived is not None:
             at = min(at, arrived)
@@ -90,7 +90,7 @@ class Use(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Slot(NamedTuple):
-    """One of several equal uses in one loop: `key` is the digest of everything that distinguishes it."""
+    """One of several equal uses in a loop; `key` digests all that distinguishes it."""
 
     key: bytes
     use: Use
@@ -108,7 +108,7 @@ def decode_use(stored: StoredUse) -> Use:
 
 
 def make_uses(observation: Observation) -> Iterator[Use]:
-    """Yield the uses of one observation, each with a count that the server takes; none for a time that it refuses."""
+    """Yield uses with counts the server takes; none for a time that it refuses."""
     at, left = observation.at, observation.count
     if at is not None and not _FIRST_TIME <= at < _END_OF_TIMES:
         return
@@ -214,7 +214,7 @@ def compare(pattern_id: str, slots: Iterable[Slot], stored: Iterable[StoredUse])
 
 
 def find_trials(snapshot: Snapshot, now: datetime, salt: bytes, skipped: Collection[str] = ()) -> list[TeamTrial]:
-    """Return the user's own finished trials in a project, of registered patterns that are not `skipped`."""
+    """Return the user's finished trials of registered patterns not in `skipped`."""
     units = list_units(snapshot, now)
     found: list[TeamTrial] = []
     for kind in ("returned", "succeeded"):
@@ -254,7 +254,7 @@ class Outbox:
         skipped: Collection[str] = (),
         withdraws: bool = True,
     ) -> Changes:
-        """Compare the patterns whose uses have changed since `store` was called, without those that are `skipped`.
+        """Compare the patterns whose uses changed since `store`, except `skipped`.
 
         The uses of a pattern that no longer exists stay in the space, unless it was merged into another one. Without
         `withdraws`, as long as files cannot be read, nothing is withdrawn.
@@ -290,7 +290,7 @@ class Outbox:
         return changes
 
     def _changed_patterns(self, board: Scoreboard) -> set[str] | None:
-        """Return the patterns whose uses may differ from those last compared; None if unknown."""
+        """Return patterns whose uses may differ from those compared; None if unknown."""
         before = self._compared
         if before is None or before.now > board.now:
             return None
@@ -311,7 +311,7 @@ class Outbox:
 
 
 class Changes(NamedTuple):
-    """Uses to send and to withdraw, digests of compared patterns, and the board if all but `skipped` were compared."""
+    """Uses to send or withdraw, digests; board if all but `skipped` were compared."""
 
     add: tuple[StoredUse, ...] = ()
     withdraw: tuple[StoredUse, ...] = ()

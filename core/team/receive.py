@@ -78,7 +78,7 @@ class Receiver:
     def receive(
         self, decisions: Sequence[Decision], now: datetime, *, proposed_by: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[Decision, ...]:
-        """Append the decisions that the log lacks, in the order of the space, and apply them.
+        """Append the decisions that the log lacks, in the space's order; apply them.
 
         Own decisions that were not sent and have a common subject with a new one are undone first. Returns all that
         was appended. Raises `Unwritable` if the log cannot be written. Effects that a file does not take stay pending.
@@ -107,14 +107,14 @@ class Receiver:
         return tuple(received)
 
     def _confirm(self, decisions: Sequence[Decision]) -> None:
-        """Confirm the decisions that arrived before, such as by `git pull`, and that the space has, too."""
+        """Confirm decisions that the space has and that came before, as by `git pull`."""
         claims, known = self._ledger.claims(), self._ledger.by_id()
         arrived = [one for one in decisions if one.id in claims and self._is_same(known[one.id], one)]
         if arrived:
             self._ledger.confirm(decision.id for decision in arrived)
 
     def _is_same(self, local: Decision, shared: Decision) -> bool:
-        """Return whether a line of the log is a decision of the space; its effects are planned for each project."""
+        """Return whether a log line is this decision; each project plans its effects."""
         texts = [(local.after.get(key), shared.after.get(key)) for key in _HASH_KEYS]
         return (
             (local.verb, local.subject, local.at) == (shared.verb, shared.subject, shared.at)
@@ -134,14 +134,14 @@ class Receiver:
 
 
 def _is_harmless(effect: Effect, shared: Decision) -> bool:
-    """Return whether an effect of a line that came from elsewhere only shows a pin, or is one of the space, too."""
+    """Return whether a foreign line's effect only shows a pin or is the space's."""
     if effect.insert is not None or effect.remove:
         return effect.insert is not None and any(effect.insert == one.insert for one in shared.effects)
     return not {*effect.set, *effect.text, *effect.unset} - {OVERRIDE}
 
 
 def _runs(decisions: Iterable[Decision], ledger: Ledger) -> Iterator[list[Decision]]:
-    """Split decisions where one depends on the files that those before it change; an act stays together."""
+    """Split decisions before any that depends on changed files; keep acts together."""
     run: list[Decision] = []
     changed: set[str] = set()
     for _, group in groupby(decisions, key=lambda decision: decision.act):
@@ -159,13 +159,13 @@ def _runs(decisions: Iterable[Decision], ledger: Ledger) -> Iterator[list[Decisi
 
 
 def _about(decision: Decision, ledger: Ledger) -> set[str]:
-    """Return the IDs that a decision affects, and those that the one affects that it undoes or redoes."""
+    """Return the IDs a decision affects, with those of one it undoes or redoes."""
     original = ledger.by_id().get(decision.subject) if decision.verb in TURNS else None
     return affected_ids(decision) | (affected_ids(original) if original is not None else set())
 
 
 class _Plan:
-    """Plans the effects of received decisions for the present records; used while the log is locked."""
+    """Plans received decisions' effects on present records, under the log's lock."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class _Plan:
         return local
 
     def _held(self, decision: Decision, member: str) -> Decision:
-        """Return an extraction as a proposal of the member; which texts it holds is computed here, not received."""
+        """Return an extraction as the member's proposal; compute its held texts here."""
         new = [one for one in decision.effects if one.insert is not None and one.pattern_id not in self._patterns]
         hashes = {one.pattern_id: as_read(one.insert or {}, PatternType(one.type)).content_hash for one in new}
         after = {**decision.after, "patterns": [*hashes], "joined": [], "hashes": hashes, "proposed": True}
@@ -251,7 +251,7 @@ class _Plan:
         return {"effects": effects, "inverse": inverse}
 
     def _state(self, subject: str) -> CurationState:
-        """Return the state before the next decision; decisions of this run count only if they are about `subject`."""
+        """Return the state before the next decision, with this run's about `subject`."""
         if subject in self._touched:
             return self._ledger.state_with(tuple(self._made.values()))
         return self._ledger.state()

@@ -1,4 +1,4 @@
-"""Decisions that the space refuses: what is undone if they were made offline, and what their authors read."""
+"""Decisions that the space refuses: undone if made offline, authors informed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 def decisions_to_send(decisions: Sequence[Decision], known: Container[str]) -> list[Decision]:
-    """Return the decisions that the space lacks, oldest first; `known` are the IDs of those that it has.
+    """Return decisions that the space lacks, oldest first; `known` are IDs it has.
 
     A decision that was undone before it was sent is left out. Of several undos and redos of a decision, only the last
     one is sent, if the space does not have the same result.
@@ -68,7 +68,7 @@ def decisions_to_send(decisions: Sequence[Decision], known: Container[str]) -> l
 
 
 def seen_before(decision_id: str, decisions: Sequence[Decision], seqs: Mapping[str, int], cursor: int) -> Seen:
-    """Return what had been received when a decision of the log was made, or now if the log does not have it.
+    """Return what was received when a decision was made; now if not in the log.
 
     `seqs` are the numbers of the known decisions of the space by ID; all up to `cursor` were received. What the log has
     after the decision was not seen.
@@ -88,7 +88,7 @@ def seen_before(decision_id: str, decisions: Sequence[Decision], seqs: Mapping[s
 def find_late(
     received: Iterable[Decision], unsent: Sequence[Decision], known: Mapping[str, Decision]
 ) -> dict[str, str]:
-    """Return why decisions that were not sent yet will be refused, by ID: a received one has the same subject."""
+    """Return refusals of unsent decisions by ID: a received one has their subject."""
     late: dict[str, str] = {}
     keys = {decision.id: set(conflict_keys(decision, known)) for decision in unsent}
     if not any(keys.values()):
@@ -121,7 +121,7 @@ def undo_refused(
     sent: Container[str] = (),
     now: datetime,
 ) -> tuple[Decision, ...]:
-    """Undo decisions that the space refused, each with its reason, and later ones that depend on them.
+    """Undo refused decisions, each with its reason, and later dependent ones.
 
     `sent` are the IDs of decisions in the space, which stay. Returns the new decisions, which are not shared.
     """
@@ -144,7 +144,7 @@ def undo_refused(
 def redo_accepted(
     paths: ProjectPaths, settings: Settings, ledger: Ledger, accepted: Container[str], now: datetime
 ) -> tuple[Decision, ...]:
-    """Redo decisions that the space has, but that `undo_refused` undid: a copy of the project has sent them later."""
+    """Redo decisions undone by `undo_refused` that another copy has since sent."""
     with ledger.exclusive():
         known = ledger.by_id()
         last = {one.subject: one for one in ledger.decisions() if one.verb in TURNS}
@@ -235,7 +235,7 @@ def _changed_text(conflict: SpaceConflict, own_record: OwnRecord) -> str:
 
 
 def _decision(conflict: SpaceConflict) -> Decision | None:
-    """Return the decision of a conflict, with the time of the server's clock and the member who sent it."""
+    """Return a conflict's decision, with the server's time and sending member."""
     try:
         decision = msgspec.json.decode(conflict.payload, type=Decision)
     except (msgspec.MsgspecError, RecursionError):
@@ -251,7 +251,7 @@ def _record(conflict: SpaceConflict) -> Mapping[str, Any]:
 
 
 def first_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Return the first line that differs between two records as `: 'old' → 'new'`, "" if none does."""
+    """Return the first differing line of two records as `: 'old' → 'new'`, or ""."""
     if not before or not after:
         return ""
     for key in (*after, *(key for key in before if key not in after)):

@@ -66,7 +66,7 @@ _MAX_ROW_BYTES: Final = MAX_RECORD_BYTES + 1_000  # of a pattern with its type a
 
 
 class ChangedPatterns(NamedTuple):
-    """IDs of patterns that changed since a cursor, and the cursor to continue from; some may be reported twice.
+    """Pattern IDs changed since a cursor, and the next cursor; some may be repeated.
 
     `pages` are to be read one after the other. `too_large` has the members by the IDs of patterns that are not read.
     """
@@ -81,14 +81,14 @@ class ChangedPatterns(NamedTuple):
 
 
 class ChangedSums(NamedTuple):
-    """Sums that changed since a cursor by pattern, and the cursor to continue from; some may be reported twice."""
+    """Sums changed since a cursor by pattern, and the next cursor; some may repeat."""
 
     sums: dict[str, TeamSums]
     cursor: str
 
 
 def list_spaces(connection: Connection[Any]) -> tuple[SpaceInfo, ...]:
-    """Return the spaces of which the role is a member; raises SchemaMismatch for another schema."""
+    """Return the spaces with the role as member; SchemaMismatch for another schema."""
     with translate_errors():
         check_version(schema_version(connection))
         row = connection.execute("select ralphdeck.my_spaces()::text").fetchone()
@@ -107,7 +107,7 @@ def create_space(connection: Connection[Any], name: str, half_life_days: float, 
 
 
 def create_login(connection: Connection[Any], role: str, password: str) -> None:
-    """Create a role that can log in; the server, its log included, gets only the hash of the password."""
+    """Create a login role; the server and its log get only the password's hash."""
     from psycopg.sql import SQL, Identifier, Literal
 
     encrypted = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
@@ -116,7 +116,7 @@ def create_login(connection: Connection[Any], role: str, password: str) -> None:
 
 
 class Space:
-    """One space, through one connection in autocommit mode; each call is one transaction.
+    """One space, through an autocommit connection; each call is one transaction.
 
     A call that failed with `Offline` may have been executed. Sending it again is safe: nothing is added twice.
     """
@@ -169,7 +169,7 @@ class Space:
         self._check_confirmed()
 
     def _check_confirmed(self) -> None:
-        """Raise Offline if the wait for a synchronous standby was canceled: a crash now would lose what was written."""
+        """Raise Offline if a standby did not confirm: a crash now would lose the write."""
         if self._warnings:
             raise Offline(f"the team's server did not confirm: {self._warnings[0]}")
 
@@ -179,7 +179,7 @@ class Space:
             self._warnings.append(visible_line(notice.message_primary or ""))
 
     def channel(self) -> str:
-        """Return the channel of LISTEN on which the server announces changes; another one once a member is removed."""
+        """Return the LISTEN channel for changes; it changes once a member is removed."""
         rows = self._rows(f"select channel from ralphdeck.spaces where {_IS_SPACE}", (self.info.id,))
         if not rows:
             raise NotMember(f"the role is not a member of the space {self.info.name} any more")
@@ -188,19 +188,19 @@ class Space:
     # ------------------------------------------------------------------ writing
 
     def join_project(self, project: UUID, name: str) -> None:
-        """Register a project whose uses and decisions are sent; renames it if it has joined before."""
+        """Register a project that sends data; rename it if it has joined before."""
         self._call("join_project", project, name)
 
     def add_events(self, project: UUID, uses: Iterable[TeamUse]) -> AddedUses:
-        """Add uses and withdrawals of uses; all of them are recorded afterwards, each once."""
+        """Add uses and withdrawals of uses; all are recorded afterwards, each once."""
         return _convert(self._call("add_events", project, _json(uses)), AddedUses)
 
     def add_trials(self, project: UUID, trials: Iterable[TeamTrial]) -> AddedTrials:
-        """Add trials of experiments; all but the later ones are recorded afterwards, each once."""
+        """Add trials of experiments; all but later ones are then recorded, each once."""
         return _convert(self._call("add_trials", project, _json(trials)), AddedTrials)
 
     def put_patterns(self, patterns: Iterable[PatternText]) -> tuple[SpaceConflict, ...]:
-        """Add patterns; a reviewer also changes texts. Returns those that were not changed, with the current text."""
+        """Add patterns; reviewers also change texts. Return the unchanged as conflicts."""
         return _convert(self._call("put_patterns", _json(patterns)), tuple[SpaceConflict, ...])
 
     def decide(
@@ -214,7 +214,7 @@ class Space:
         texts: Mapping[str, str] | None = None,
         records: Iterable[PatternText] = (),
     ) -> DecisionReceipt:
-        """Record a decision, or return what it conflicts with; see the comment of the SQL function.
+        """Record a decision, or return its conflicts; see the SQL function's comment.
 
         `payload` is its JSON, stored byte for byte. `seen` is the number of the last decision that the project has
         read, `known` are later ones that it made itself. `texts` are hashes of the texts that the reviewer saw,
@@ -230,7 +230,7 @@ class Space:
     def heartbeat(
         self, client: UUID, project: UUID | None = None, place: str = "", question: str = "", seconds: int = 60
     ) -> Online:
-        """Report that a client is online, and lease the question that it has open; returns who else is."""
+        """Report a client online, lease its open question; return who else is online."""
         return _convert(self._call("heartbeat", client, project, place, question, seconds), Online)
 
     def go_offline(self, client: UUID) -> None:
@@ -252,7 +252,7 @@ class Space:
         return ChainHead(seq=rows[0][0], hash=rows[0][1])
 
     def decisions(self, after: int, limit: int = 1000) -> tuple[SpaceDecision, ...]:
-        """Return decisions after a number, in order; verify them with `core.team.decisions.verify`.
+        """Return decisions after a number in order; see `core.team.decisions.verify`.
 
         Returns at most `limit` of them, and at most 16 MiB unless the first one alone is larger; none if there are no
         more.
@@ -270,7 +270,7 @@ class Space:
         )
 
     def changed_patterns(self, cursor: str = NO_CURSOR) -> ChangedPatterns:
-        """Return which patterns changed since a cursor of this server; read their texts with `patterns`."""
+        """Return patterns changed since a server cursor; `patterns` reads their texts."""
         following = self._next_cursor()
         rows = self._rows(
             "select pattern_id, coalesce(octet_length(record), 0) + octet_length(type) + octet_length(content_hash),"
@@ -377,11 +377,11 @@ class Space:
         return tuple(ProjectUses(name, lengths) for name, lengths in found.values())
 
     def pooled_trials(self, patterns: int) -> tuple[PooledTrials, ...]:
-        """Return the trials of all projects, of at most `patterns` patterns, those with most trials first."""
+        """Return all projects' trials of the `patterns` patterns with most trials."""
         return _convert(self._call("pooled_trials", patterns), tuple[PooledTrials, ...])
 
     def uses_of(self, project: UUID) -> tuple[tuple[TeamUse, bool], ...]:
-        """Return the uses that a project has sent, each with whether it was withdrawn; reads all uses of the space."""
+        """Return a project's uses, and whether withdrawn; reads all uses of the space."""
         found = self._rows(
             f"select project_id from ralphdeck.projects where {_OF_SPACE} and id = %s", (self.info.id, project)
         )
@@ -410,7 +410,7 @@ class Space:
         return tuple(TeamProject(**dict(zip(TeamProject.__struct_fields__, row, strict=True))) for row in rows)
 
     def _next_cursor(self) -> str:
-        """Return the oldest transaction that is not finished; read before the rows, so that none is skipped."""
+        """Return the oldest open transaction; read before the rows, so none is skipped."""
         return str(self._rows("select pg_snapshot_xmin(pg_current_snapshot())::text", ())[0][0])
 
     def _rows(self, query: str, values: Params) -> list[tuple[Any, ...]]:
@@ -433,7 +433,7 @@ class Space:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    """Raise Offline for an answer that is not one of this schema; it may come from a damaged server or a proxy."""
+    """Raise Offline for an invalid answer, as of a damaged server or a proxy."""
     try:
         yield
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError) as error:

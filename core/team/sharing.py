@@ -1,4 +1,4 @@
-"""What leaves the machine: records without counts and loops, and decisions, with masked texts.
+"""What leaves the machine: masked decisions, and records without counts, loops.
 
 The rules for masks are those of `pattern export --team-shared`. A text that is masked has another content hash; pairs
 of both hashes are collected, so that pins and approvals hold on both sides.
@@ -57,7 +57,7 @@ _PRIVATE_DETAILS: Final = frozenset({"from", "decision"})  # of the note in an a
 
 
 class SharedText(NamedTuple):
-    """A pattern as others get it: the record, and the hashes of the local and of the masked text."""
+    """A shared pattern: the record, and hashes of its local and masked text."""
 
     record: dict[str, Any]
     local_hash: str
@@ -102,7 +102,7 @@ class Sharing:
         return after
 
     def pattern(self, kind: PatternType, record: Mapping[str, Any], local_hash: str = "") -> SharedText:
-        """Return a pattern as others get it; `local_hash` is the content hash of the record, if known."""
+        """Return a shared pattern; `local_hash` is the record's content hash, if known."""
         shared = self._record(kind.value, record)
         local_hash = local_hash or text_hash(record, kind)
         shared_hash = text_hash({**shared, **_NO_USES[kind]}, kind)
@@ -129,7 +129,7 @@ class Sharing:
         return plain(value)
 
     def decision(self, decision: Decision) -> Decision | None:
-        """Return a decision as others get it; None if it is not about the shared patterns."""
+        """Return a decision as others get it; None if not about the shared patterns."""
         if not is_shared(decision):
             return None
         effects, inverse = (tuple(map(self._effect, many)) for many in (decision.effects, decision.inverse))
@@ -145,7 +145,7 @@ class Sharing:
         )
 
     def _source(self, subject: str) -> str:
-        """Return the source of an extraction or import: a pseudonym for a loop, a masked text for a file."""
+        """Mask an extraction's or import's source: pseudonym of a loop, text of a file."""
         masked = self.text(subject)
         return masked if masked != subject or not subject else self._loops.pseudonym(subject)
 
@@ -212,7 +212,7 @@ class Sharing:
 
 
 def keep_shared_keys(kind: PatternType, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a record that are shared: those of the schema, without evidence and local decisions."""
+    """Return a record's schema keys, without evidence and local decisions."""
     known = PATTERNS[kind].keys
     return {
         name: value

@@ -1,4 +1,4 @@
-"""One cycle of the synchronization of a project with its space, in both directions.
+"""One cycle of synchronization of a project with its space, in both directions.
 
 Each step can be repeated: a cycle that was interrupted anywhere is completed by the next one.
 """
@@ -83,7 +83,7 @@ class Preview(Struct, frozen=True, kw_only=True):
 
 
 class Synchronizer:
-    """Synchronizes one open project; the space knows this working copy by `project_id`, and shows `name`."""
+    """Synchronizes a project; the space knows it by `project_id`, shows `name`."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class Synchronizer:
         """How many texts the space does not have, and of what this was counted."""
 
     def run(self, space: Space, prefer: Prefer | None = None) -> Cycle:
-        """Send and receive everything once; raises TeamError, and Unwritable if a file cannot be written.
+        """Send and receive everything once; `prefer` resolves conflicts about texts.
 
-        `prefer` resolves the conflicts about texts.
+        Raises TeamError, and Unwritable if a file cannot be written.
         """
         with self._state.exclusive(), _translated(self._state):
             self._begin(space)
@@ -187,7 +187,7 @@ class Synchronizer:
                 state.set_facts(**{JOINED: info.member})
 
     def count_unsent(self) -> int:
-        """Return the number of texts, decisions, uses and trials that the space does not have; needs no server."""
+        """Return the number of unsent texts, decisions, uses, trials; needs no server."""
         with _translated(self._state):
             found = self._find_uses()
             uses = self._state.count_unsent() + len(found.add) + len(found.withdraw)
@@ -275,7 +275,7 @@ class Synchronizer:
         return sent + more[0], withdrawn + more[1]
 
     def _find_uses(self) -> Changes:
-        """Compare the uses of all patterns with what was sent, except of those with a conflict."""
+        """Compare all patterns' uses with those sent, except of those with a conflict."""
         snapshot = self._snapshot
         is_whole = snapshot.complete and not snapshot.unreadable
         skipped = self._state.conflicts()  # their uses are of another text than that of the space
@@ -303,7 +303,7 @@ class Synchronizer:
         return sent
 
     def _find_trials(self) -> list[TeamTrial]:
-        """Return the trials that the space does not have, except of patterns with a conflict."""
+        """Return trials that the space lacks, except of patterns with a conflict."""
         snapshot, skipped = self._snapshot, self._state.conflicts()
         space, now = self._state.fact("space"), self._view.now
         compared = snapshot.events, snapshot.patterns, snapshot.trial_key, tuple(skipped), space
@@ -338,7 +338,7 @@ class Synchronizer:
         return sent, withdrawn
 
     def _receive_sums(self, space: Space) -> int:
-        """Write what other projects have added to the sums into the project; return of how many patterns."""
+        """Write what other projects added to the sums; return the number of patterns."""
         found, held = space.sums(self._state.fact(_SUMS, "0")), space.held_uses()
         self._state.set_not_counted([id.bytes for id in space.not_counted(self._project_id)])
         with self._state.transaction():
@@ -355,7 +355,7 @@ class Synchronizer:
 
 
 def check_space(state: LocalState, info: SpaceInfo) -> None:
-    """Raise AccessDenied if another space has the name of the one that the project has joined: it gets nothing."""
+    """Raise AccessDenied for another space with the joined name: it gets nothing."""
     if state.fact("space") not in ("", str(info.id)):
         raise AccessDenied(
             f"the space {visible_line(info.name)} of this server is not the one that this project has joined; "

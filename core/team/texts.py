@@ -1,4 +1,4 @@
-"""Texts of patterns in both directions: what is new or changed here and in the space, and what conflicts."""
+"""Texts of patterns in both directions: new, changed and conflicting ones."""
 
 from __future__ import annotations
 
@@ -163,13 +163,13 @@ class Texts:
     def _holding(
         self, by: str, rows: Sequence[SpacePattern], records: Mapping[str, Mapping[str, dict[str, Any]]]
     ) -> Decision:
-        """Make a decision that holds new texts of a contributor until a person releases them."""
+        """Hold a contributor's new texts by a decision until a person releases them."""
         hashes = {row.pattern_id: text_hash(records[row.type][row.pattern_id], PatternType(row.type)) for row in rows}
         after = {"patterns": [*hashes], "joined": [], "found": {}, "hashes": hashes, "proposed": True}
         return self._decision(visible_line(f"{by} in the team"), f"added by {visible_line(by)} to the team", after)
 
     def _write(self, kind: str, new: Mapping[str, dict[str, Any]]) -> None:
-        """Add records to the file of their type; those that it has meanwhile stay as they are."""
+        """Add records to the file of their type; keep those that it has meanwhile."""
         paths = self._project.project
         path = paths.pattern_file(kind)
 
@@ -184,7 +184,7 @@ class Texts:
             rewrite(path, change, merge=merge_records, retry_seconds=self._project.settings.watch.retry_seconds)
 
     def _change(self, rows: Sequence[SpacePattern]) -> int:
-        """Replace local texts by those of the space; the decision log contains what they were."""
+        """Replace local texts by the space's; the decision log keeps the old ones."""
         if not rows:
             return 0
         unit, changes = UnitOfWork(self._project.project, self._project.ledger), Changes()
@@ -218,7 +218,7 @@ class Texts:
     # To the space
 
     def find_changed(self, level: Level | None = None) -> list[PatternText]:
-        """Return the texts that the space does not have: new ones, and changed ones with what they replace.
+        """Return the texts that the space lacks; changed ones with what they replace.
 
         Quarantined patterns stay here until they are released. A text that the level of the member cannot change
         becomes a conflict.
@@ -266,7 +266,7 @@ class Texts:
                 yield pattern
 
     def send(self, space: Space, texts: Sequence[PatternText]) -> int:
-        """Send texts; those that another member has changed become conflicts. Return how many were accepted.
+        """Send texts; return the number accepted. Those that others changed conflict.
 
         Texts beyond the daily limit of the server are sent by a later sync.
         """
@@ -296,7 +296,7 @@ class Texts:
     # Conflicts
 
     def take_theirs(self, rows: Sequence[SpacePattern]) -> int:
-        """Resolve conflicts with the texts of the space; the decision log contains the local ones."""
+        """Resolve conflicts with the space's texts; the decision log has the local ones."""
         patterns = self._project.view.snapshot.patterns
         chosen = [row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns]
         count = self._change([row for row in chosen if row.record is not None])
@@ -305,7 +305,7 @@ class Texts:
         return count
 
     def take_ours(self, space: Space, rows: Sequence[SpacePattern]) -> int:
-        """Resolve conflicts with the local texts; a note in the decision log contains those of the space."""
+        """Resolve conflicts with local texts; the decision log notes the space's ones."""
         patterns = self._project.view.snapshot.patterns
         chosen = {
             row.pattern_id: row for row in rows if row.pattern_id in self.conflicts and row.pattern_id in patterns
@@ -386,7 +386,7 @@ def make_text(pattern: Pattern, record: Mapping[str, Any], shared_hash: str, exp
 
 
 def _decode(row: SpacePattern) -> dict[str, Any] | None:
-    """Return the record of a pattern of the space, without anything that only a project knows; None if invalid.
+    """Return the record of a space's pattern, without local keys; None if invalid.
 
     A text must have its content hash: approvals of one text must not count for another.
     """
