@@ -1,1 +1,1 @@
-"""One derived database per project, filled by one function and read by all; see docs/architecture.md#index."""
+"""One derived database per project; see docs/architecture.md#index."""

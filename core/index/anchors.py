@@ -1,6 +1,6 @@
-"""Which patterns have anchors that the project no longer has: found with Git, kept for one commit at a time.
+"""Anchors of patterns that the project no longer has, found with Git.
 
-See docs/curation.md#anchors. Reading the result takes a millisecond and runs no Git.
+Kept for one commit at a time; see docs/curation.md#anchors. Reading the result takes a millisecond and runs no Git.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Stale = Mapping[str, tuple[AnchorChange, ...]]
 
 
 class AnchorChecks(Struct, frozen=True, array_like=True):
-    """What Git showed when a commit was checked out, by pattern; `patterns` identifies the records of that time.
+    """What Git showed when a commit was checked out, by pattern.
 
     `problem` is why the last check failed, at `failed_at` (seconds since 1970); `changes` are those of the one before.
     """
 
     head: str
-    patterns: str
+    patterns: str  # identifies the records of that time
     count: int  # patterns with anchors
     changes: dict[str, tuple[AnchorChange, ...]]
     problem: str = ""
@@ -65,7 +65,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(AnchorChecks)
 
 
 def find_stale(snapshot: Snapshot) -> Stale:
-    """Return the known changes of anchors that the working tree still lacks, by pattern."""
+    """Return the known changes of anchors that the working tree lacks, by pattern."""
     view, checks = _indexed(snapshot), _read_checks(snapshot)
     if view is None or checks is None or not checks.changes:
         return {}
@@ -76,7 +76,7 @@ def find_stale(snapshot: Snapshot) -> Stale:
 
 
 def find_doubtful(stale: Stale, curation: CurationState) -> frozenset[str]:
-    """Return the patterns with removed anchors, without those that a person called still true since the removal."""
+    """Return patterns with removed anchors that no person has called true since."""
     doubtful = set()
     for id, changes in stale.items():
         removed = [one for one in changes if one.is_removed]
@@ -109,7 +109,7 @@ def is_checked(snapshot: Snapshot) -> bool:
 
 
 def is_check_due(snapshot: Snapshot) -> bool:
-    """Return whether another commit was checked out since the anchors of patterns were checked."""
+    """Return whether another commit was checked out since the anchors were checked."""
     checks = _read_checks(snapshot)
     return checks is not None and checks.count > 0 and checks.head != find_head(snapshot)
 
@@ -124,13 +124,13 @@ def _read_checks(snapshot: Snapshot) -> AnchorChecks | None:
 
 
 def find_head(snapshot: Snapshot) -> str:
-    """Return the commit that is checked out in the project of a view; "" if it is unknown."""
+    """Return the commit checked out in the project of a view; "" if unknown."""
     view = _indexed(snapshot)
     return read_head(view.project) if view is not None else ""
 
 
 def check_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[Stale]:
-    """Compare the anchors of all patterns with the history, if the commit or a pattern changed since the last time."""
+    """Compare all anchors with the history, if the commit or a pattern changed."""
     view = _indexed(snapshot)
     head = find_head(snapshot)
     if view is None or not head or not is_trusted(ProjectPaths(view.project)):
@@ -184,7 +184,7 @@ class _Search(threading.Thread):
 
 
 def _indexed(snapshot: Snapshot) -> IndexedSnapshot | None:
-    """Return the view of the index that a snapshot is made from; None for one without."""
+    """Return the view of the index that a snapshot is made from, or None."""
     while isinstance(snapshot, ChangedSnapshot):
         snapshot = snapshot.base
     return snapshot if isinstance(snapshot, IndexedSnapshot) else None

@@ -1,4 +1,4 @@
-"""Numbers of patterns and other records by row, stored as arrays; see docs/architecture.md#index.
+"""Numbers of records by row, stored as arrays; see docs/architecture.md#index.
 
 Cells of a column are stored in chunks of `CHUNK` rows. Columns of patterns are by place, which is never given twice; a
 view numbers the places that have a pattern from 0 on, without holes.
@@ -29,9 +29,9 @@ Places = Sequence[int] | np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 
 def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, width: int = 0) -> NDArray[Any]:
-    """Return a column of `size` rows, 0 where none was written; a row has `width` numbers if it is given.
+    """Return a column of `size` rows, of `width` numbers each if it is given.
 
-    Raises DamagedError if the last rows are missing.
+    Cells that were never written are 0. Raises DamagedError if the last rows are missing.
     """
     cells = np.zeros((size, width) if width else size, kind)
     end = 0
@@ -46,7 +46,7 @@ def read_cells(reader: Reader, name: str, kind: DTypeLike, size: int, width: int
 
 
 def write_cells(connection: sqlite3.Connection, rows: Places, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write some cells of columns by name: the first axis of their values is that of `rows`."""
+    """Write cells of columns by name; the first axis of their values is `rows`."""
     rows = np.asarray(rows, np.int64)
     chunks = rows // CHUNK
     for chunk in np.unique(chunks).tolist():
@@ -94,7 +94,7 @@ class Numbering:
             self._places = np.array([place for (place,) in places], np.int64)
 
     def is_same(self, other: Numbering) -> bool:
-        """Return whether another view of the same index has the same patterns: a place is never given twice."""
+        """Return whether another view of the same index has the same patterns."""
         return self._key == other._key
 
     def rows(self, places: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
@@ -112,7 +112,7 @@ class Numbering:
 
 
 class PatternIds(Sequence[str]):
-    """The ID of the pattern in each row of a view; all sequences of one view are equal."""
+    """The pattern ID in each row of a view; all sequences of one view are equal."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -162,7 +162,7 @@ class PatternIds(Sequence[str]):
 
 
 class RowsById(Mapping[str, int]):
-    """The row of each pattern: the first ones are found one by one, then all are read."""
+    """Row of each pattern: the first ones are found one by one, then all are read."""
 
     def __init__(self, ids: PatternIds) -> None:
         self.ids = ids

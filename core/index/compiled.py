@@ -1,7 +1,7 @@
-"""Approved lessons as files that agents load by themselves (docs/instructions.md), and how such files differ from them.
+"""Approved lessons as files that agents load, and comparison with such files.
 
-The text of a file depends only on the approved patterns and their order: it has no date and no count, so that the same
-decisions give the same bytes.
+See docs/instructions.md. The text of a file depends only on the approved patterns and their order: it has no date and
+no count, so that the same decisions give the same bytes.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def select_lessons(
     budget: int,
     stale: Collection[str] = (),
 ) -> Selection:
-    """Choose approved patterns within a number of tokens, those with the best evidence first.
+    """Choose approved patterns within a number of tokens, best evidence first.
 
     Only texts that a person approved count, and only if agents may get them (docs/instructions.md#which-lessons).
     `stale` are patterns that are about something that was removed; they come last.
@@ -223,7 +223,7 @@ def _why_withheld(board: Scoreboard, pattern_id: str) -> str:
 
 
 def _order(board: Scoreboard, pattern: Pattern) -> tuple[float, float, int, str]:
-    """Order by state, then by the lower bound of the success rate, then by uses, then by ID."""
+    """Order by state, lower bound of the success rate, uses, then ID."""
     row = board.row(pattern.id)
     lower = round(float(board.interval[0][row]), 2)
     return -float(board.multiplier[row]), -lower, -int(board.uses[row]), pattern.id
@@ -240,7 +240,7 @@ def make_entry(pattern: Pattern, limit: int) -> Entry:
 
 
 def _neutralize(lines: Iterable[str]) -> Iterator[str]:
-    """Escape what agents do with some texts of instructions: import a file, run a command, hide a comment."""
+    """Escape text by which agents import a file, run a command or hide a comment."""
     is_code = False
     for line in lines:
         if line.strip().startswith(FENCE):
@@ -254,7 +254,7 @@ def _neutralize(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _escape_mentions(word: re.Match[str]) -> str:
-    """Escape each `@` of a word except one in an address or version: `ada@example.org`, `left-pad@1.3`.
+    """Escape each `@` of a word except in an address or version (`left-pad@1.3`).
 
     A second `@` is escaped, because Markdown makes a link of an address, and what follows begins a text of its own.
     """
@@ -273,7 +273,7 @@ def remove_escapes(text: str) -> str:
 
 
 def render_target(target: str, entries: Sequence[Entry], project: Path) -> list[CompiledFile]:
-    """Return the files of a target: those with lessons, and those of earlier runs that must have none now."""
+    """Return the files of a target, and earlier ones that must have no lessons now."""
     earlier: Iterable[CompiledFile] = ()
     match target:
         case "skills":
@@ -293,7 +293,7 @@ def render_target(target: str, entries: Sequence[Entry], project: Path) -> list[
 
 
 def _render_text(entries: Sequence[Entry]) -> str:
-    """Render entries with a title and the headings of their types; "" without entries."""
+    """Render entries with a title and headings by type; "" without entries."""
     lines = [_TITLE, "", _INTRODUCTION] if entries else []
     for kind, heading in _HEADINGS.items():
         own = [entry.text for entry in entries if entry.type is kind]
@@ -314,7 +314,7 @@ def _render_skills(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
 
 
 def _render_rules(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
-    """Render rules of Cursor: one for all files, and one for each folder to which patterns are limited."""
+    """Render Cursor rules: one for all files, one per folder that limits patterns."""
     for folder, own in _group(entries):
         if folder:
             header = {"description": f"Approved lessons about {_shown_folder(folder)}", "globs": ",".join(_globs(own))}
@@ -326,7 +326,7 @@ def _render_rules(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
 
 
 def _render_instructions(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
-    """Render instructions of Copilot: a section for all files, and a file for each folder with lessons of its own."""
+    """Render Copilot instructions: a section for all files, a file for each folder."""
     for folder, own in _group(entries):
         if not folder:
             yield CompiledFile(".github/copilot-instructions.md", _render_text(own))
@@ -349,7 +349,7 @@ def _group(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
 
 
 def _globs(entries: Iterable[Entry]) -> list[str]:
-    """Return the globs of the files of entries; a name without a folder is meant in any folder."""
+    """Return the globs of files; a name without a folder is meant in any folder."""
     files = sorted({file for entry in entries for file in entry.files})
     return [glob for file in files for glob in ((file,) if "/" in file else (file, f"**/{file}"))]
 
@@ -359,14 +359,14 @@ def _shown_folder(folder: str) -> str:
 
 
 def _suffix(folder: str) -> str:
-    """Return what the name of the file of a folder ends with; different for different folders."""
+    """Return the end of the file name for a folder, different for each folder."""
     if not folder:
         return ""
     return "-files" if folder == "." else f"-in-{folder.replace('-', '--').replace('/', '-')}"
 
 
 def _find_instructions(target: str, project: Path) -> str:
-    """Return the file of a target: AGENTS.md also for a CLAUDE.md that imports it or is a link to it."""
+    """Return a target's file: AGENTS.md also if CLAUDE.md imports it or links to it."""
     file = find_linked_file(project / _INSTRUCTIONS[target], project, _INSTRUCTIONS.values())
     if target == "claude-md" and imports_shared(file, project):
         return SHARED_INSTRUCTIONS
@@ -374,7 +374,7 @@ def _find_instructions(target: str, project: Path) -> str:
 
 
 def _list_files(project: Path, folder: str, name: re.Pattern[str]) -> Iterator[CompiledFile]:
-    """Yield the files with such names that have lessons of an earlier run, as files that must have none."""
+    """Yield files with lessons of an earlier run, as files that must have none."""
     try:
         with os.scandir(project / folder) as found:
             names = sorted(entry.name for entry in found if name.fullmatch(entry.name))[:_MAX_FILES]
@@ -429,7 +429,7 @@ class PresentFile(Struct, frozen=True):
 
 
 def read_present(file: CompiledFile, project: Path) -> PresentFile | None:
-    """Read the lessons in a file; None if it has none. Raises BadInput for links and damaged marks."""
+    """Read a file's lessons, or None. Raises BadInput for links and damaged marks."""
     try:
         data = read_part(project / file.path, project)
         if data is None:
@@ -474,10 +474,10 @@ class FileStatus(Struct, frozen=True):
 def check_target(
     target: str, selection: Selection, project: Path, answered: Collection[str] = (), *, is_exact: bool = False
 ) -> list[FileStatus]:
-    """Compare the files of a target with the approved patterns; `answered` are the questions that are dismissed.
+    """Compare the files of a target with the approved patterns.
 
-    Only if it `is_exact`, the files must contain the patterns that a new run would choose, in its order. Otherwise any
-    approved patterns in any order are current, unless others fit into the budget, because evidence changes every day.
+    `answered` are dismissed questions. If `is_exact`, files must contain what a new run would choose, in its order;
+    otherwise approved patterns in any order are current unless others fit into the budget: evidence changes every day.
     """
     entries = list(selection.chosen)
     if not is_exact:
@@ -494,9 +494,9 @@ def check_target(
 def list_to_write(
     target: str, selection: Selection, project: Path, answered: Collection[str] = (), *, force: bool = False
 ) -> list[FileStatus]:
-    """Compare the files of a target as `check_target` does; if one is not current, with the newest choice and order.
+    """Compare files as `check_target` does; exactly if one is not current.
 
-    So nothing is written that a check calls current, unless `force` asks for it.
+    That is with the newest choice and order, so nothing is written that a check calls current, unless `force`.
     """
     found = check_target(target, selection, project, answered)
     if not force and all(file.status in ("current", "left", "edited") and not file.may_replace for file in found):
@@ -536,7 +536,7 @@ def _check_file(file: CompiledFile, selection: Selection, project: Path, answere
 
 
 def is_edited(path: str, present: PresentFile, answered: Collection[str]) -> bool:
-    """Return whether the lessons in a file are neither what was written nor an edit that was taken over."""
+    """Return whether lessons in a file were edited and the edit was not taken over."""
     taken = edited_file_question_id(path, text_digest(present.text), answer=TAKE)
     return present.is_edited and taken not in answered
 

@@ -72,7 +72,7 @@ def prepare_delivery(
     decomposition: bool | None = None,
     coin: Coin | None = None,
 ) -> InjectedContext:
-    """Return the context of `prepare_task_injection` without what is left out, many times as fast."""
+    """Return `prepare_task_injection` without left-out items, many times as fast."""
     found = _measure(state, _profile(task, category, decomposition), defers_regexes=True)
     return prepare_context(*_choose(state, found, settings), coin=coin or draw_coin(state, task))
 
@@ -88,9 +88,9 @@ def _profile(task: str, category: str, decomposition: bool | None) -> TaskProfil
 
 
 def task_relevance(state: ProjectState, task: str, learnings: tuple[LearningMatch, ...] | None = None) -> Relevance:
-    """Measure the relevance of patterns and learnings to a task, without its parts; ignores states.
+    """Measure the relevance of patterns and learnings to a task, but not its parts.
 
-    `learnings` are those that fit the task, if they are known.
+    Ignores states. `learnings` are those that fit the task, if they are known.
     """
     return _measure(state, analyse_task(task), learnings).without_parts()
 
@@ -102,7 +102,7 @@ def _measure(
     *,
     defers_regexes: bool = False,
 ) -> Relevance:
-    """Measure the relevance of patterns, see `measure_relevance`, and of `learnings`, by default those that fit."""
+    """Measure relevance as `measure_relevance`; finds `learnings` if not given."""
     index, patterns, embeddings = state.index, state.snapshot.patterns, state.embeddings
     close = embeddings.closeness(profile.text, index.ids, patterns) if embeddings else None
     past, weights = _past_similarity(state, profile), state.word_weights.by_type
@@ -115,7 +115,7 @@ def _measure(
 def task_context(
     state: ProjectState, found: Relevance, token: str = "", settings: InjectionSettings | None = None
 ) -> InjectedContext:
-    """Return the context for what is relevant to a task, as if nothing were held out by chance.
+    """Return the context for a task as if nothing were held out by chance.
 
     `settings` are as for `prepare_task_injection`.
     """
@@ -125,7 +125,7 @@ def task_context(
 def _choose(
     state: ProjectState, found: Relevance, settings: InjectionSettings | None
 ) -> tuple[Ranking, ReflectionChoice, Strategies]:
-    """Return what a context is chosen from: ranked patterns, learnings and decomposition strategies."""
+    """Return the ranked patterns, learnings and strategies to choose a context from."""
     ranking = _rank(state, found, _effective(state, settings))
     reflections = _choose_reflections(state, found.learnings, ranking.settings)
     return ranking, reflections, choose_strategies(ranking) if found.decomposition else NO_STRATEGIES
@@ -139,7 +139,7 @@ def _rank(state: ProjectState, found: Relevance, settings: InjectionSettings) ->
 def may_change_context(
     before: ProjectState, after: ProjectState, found: Relevance, given: InjectedContext, changed: NDArray[np.int64]
 ) -> bool:
-    """Return whether changed patterns may change a context; texts are the same in both states.
+    """Return whether changed patterns may change a context; texts are the same.
 
     `given` is the context before. `changed` are the rows of changed patterns in the index. A pattern that ranks below
     those that were considered, before and after, changes nothing.
@@ -154,7 +154,7 @@ def may_change_context(
 
 
 def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[ChosenReflection, ...]]:
-    """Find the held reflections that a task would get if approved, best first, in three steps."""
+    """Find held reflections a task would get if approved, best first, in 3 steps."""
     profile = analyse_task(task)
     close = _learning_closeness(state, profile)
     yield
@@ -166,7 +166,7 @@ def held_reflections_in_steps(state: ProjectState, task: str) -> Steps[tuple[Cho
 def find_similar_reflections(
     task: PastTask, snapshot: Snapshot, settings: Settings, now: datetime, embeddings: Embeddings[ComparableWork]
 ) -> tuple[ChosenReflection, ...]:
-    """Find learnings of other work for a task, best first; compares words where there are no vectors."""
+    """Find learnings of other work, best first; without vectors, compares words."""
     others = Snapshot(
         reflections={id: one for id, one in snapshot.reflections.items() if one.task_id != task.id},
         memory_tasks={id: one for id, one in snapshot.memory_tasks.items() if id != task.id},

@@ -1,4 +1,4 @@
-"""The file of the index: tables, versions, damage, transactions; see docs/architecture.md#index.
+"""The index file: tables, damage, transactions; see docs/architecture.md#index.
 
 The index is derived from files, code and settings, so it may be deleted at any moment. It is in the user's cache
 folder; if that cannot be used, in a temporary folder that goes with the process.
@@ -136,7 +136,7 @@ def list_tables() -> Iterator[str]:
 
 
 def pack(data: bytes) -> bytes:
-    """Return a value as it is stored, with a checksum: SQLite does not notice damaged pages."""
+    """Return a value as stored, with a checksum: SQLite misses damaged pages."""
     return crc32(data).to_bytes(4) + data
 
 
@@ -151,7 +151,7 @@ def unpack(stored: object) -> memoryview:
 
 
 class Database:
-    """The index of one project: one connection that writes, and a connection for each view.
+    """The index of one project: a connection that writes, and one for each view.
 
     A view is an open read transaction: it stays the same while this or another process writes.
     """
@@ -168,9 +168,9 @@ class Database:
 
     @classmethod
     def open(cls, project: Path, *, is_kept: bool = True, wait_seconds: float = _WRITE_SECONDS) -> Database:
-        """Open the index of a project, or create an empty one; raises Unwritable if no folder can be used.
+        """Open the index of a project, or create an empty one.
 
-        Without `is_kept`, the index is in a temporary folder from the start.
+        Raises Unwritable if no folder can be used. Without `is_kept`, it is in a temporary folder from the start.
         """
         version = code_version(_ROOMS)
         if is_kept:
@@ -232,11 +232,11 @@ class Database:
             _empty_log(self.writer, self.file)
 
     def read(self) -> sqlite3.Connection:
-        """Return a connection that sees the index as it is now, for any thread that locks it."""
+        """Return a connection that sees the current index, for any thread that locks it."""
         return _read(self.file, self._version, self._inode)
 
     def remove(self) -> None:
-        """Delete a damaged index, if it is still the one that was opened; views that are open still work."""
+        """Delete a damaged index if it is the one that was opened; views still work."""
         self.close()
         if self.exists:
             cache_database.remove(self.file)
@@ -248,7 +248,7 @@ class Database:
 
 
 def _lock(folder: Path) -> int:
-    """Lock a temporary folder until the returned handle is closed; raises OSError if another process uses it."""
+    """Lock a temporary folder until the handle closes; raises OSError if in use."""
     # Not the folder itself: `cache_database` locks that while it creates or deletes a database.
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -268,7 +268,7 @@ def _remove(folder: Path, handle: int) -> None:
 
 
 def _remove_left(parent: Path) -> None:
-    """Remove the temporary folders of processes that were killed, such as hooks that gave up."""
+    """Remove temporary folders of killed processes, such as hooks that gave up."""
     for folder in parent.glob(f"{_TEMPORARY}*"):
         with suppress(OSError):
             status = folder.lstat()
@@ -283,7 +283,7 @@ def delete(project: Path) -> None:
 
 
 def read_existing(project: Path) -> sqlite3.Connection | None:
-    """Return a connection that sees the index of a project as it is now; None if there is none that is usable."""
+    """Return a connection that sees the current index; None if it is not usable."""
     file = index_file(project)
     with suppress(OSError, sqlite3.Error, DamagedError):
         return _read(file, code_version(_ROOMS), _inode_of(file))
@@ -291,7 +291,7 @@ def read_existing(project: Path) -> sqlite3.Connection | None:
 
 
 def unwritable(error: Exception) -> Unwritable:
-    """Return the error for a user whose index can be neither in the cache folder nor in a temporary folder."""
+    """Return the error that neither cache nor temporary folder can hold the index."""
     import tempfile
 
     folders = f"{visible_line(str(cache_folder()), 200)} or {visible_line(tempfile.gettempdir(), 200)}"
@@ -307,7 +307,7 @@ def _inode_of(file: Path) -> tuple[int, int] | None:
 
 
 def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Connection:
-    """Open a view; raises sqlite3.Error, or DamagedError if the file is not the one with this inode."""
+    """Open a view; raises sqlite3.Error, or DamagedError for another inode."""
     if inode is None:  # opening a pipe would wait for ever
         raise DamagedError("the index is not a regular file")
     place = f"{file.as_uri()}?mode=ro"
@@ -327,7 +327,7 @@ def _read(file: Path, version: int, inode: tuple[int, int] | None) -> sqlite3.Co
 
 
 def _connect(file: Path, version: int, wait_seconds: float) -> sqlite3.Connection:
-    """Open or create the file; one that is damaged or of another version is made again."""
+    """Open or create the file; one that is damaged or outdated is made again."""
     for is_last in (False, True):
         try:
             connection = cache_database.connect(file, version, _SETTINGS, list_tables())
@@ -351,7 +351,7 @@ def _has_long_log(file: Path) -> bool:
 
 
 def _empty_log(connection: sqlite3.Connection, file: Path) -> None:
-    """Copy a long write-ahead log into the file, and empty it if no view needs it; does not wait for one."""
+    """Copy a long write-ahead log into the file without waiting; empty it if unused."""
     if not _has_long_log(file):
         return
     wait_ms = connection.execute("PRAGMA busy_timeout").fetchone()[0]
@@ -362,7 +362,7 @@ def _empty_log(connection: sqlite3.Connection, file: Path) -> None:
 
 
 def _has_locks(folder: Path) -> bool:
-    """Return whether a folder is on a local file system, whose locks and shared memory work."""
+    """Return whether a folder is local, so that locks and shared memory work."""
     with suppress(OSError, ValueError, IndexError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         device = folder.stat().st_dev
@@ -384,6 +384,6 @@ def set_meta(connection: sqlite3.Connection, name: str, value: bytes) -> None:
 
 
 def count_change(connection: sqlite3.Connection, name: str) -> None:
-    """Give a number a larger value; an index that is made again does not repeat the numbers of the one before."""
+    """Increase a number; it does not repeat after the index is made again."""
     before = get_meta(connection, name) or b"%d" % time.time_ns()
     set_meta(connection, name, b"%d" % (int(before) + 1))

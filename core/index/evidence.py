@@ -1,4 +1,4 @@
-"""What the evidence on patterns is found by, in tables: events by name, links between records, ignored reports.
+"""Tables of the evidence on patterns: events by name, links, ignored reports.
 
 It imports no scores: the first rows of the dashboard need evidence, but no numpy.
 """
@@ -46,7 +46,7 @@ _Names = Callable[["Event"], tuple[str, ...]]
 
 
 class _EventsBy(Mapping[str, "Sequence[Event]"]):
-    """Events by a name, oldest first, without those of undone decisions; read when they are used."""
+    """Events by a name, oldest first, without undone decisions; read when used."""
 
     def __init__(self, log: StoredLog, reader: Reader, view: EventView, table: str, names: _Names) -> None:
         self._log = log
@@ -139,7 +139,7 @@ def find_inputs(snapshot: Snapshot, settings: LearningSettings) -> EvidenceInput
 
 
 def find_events(reader: Reader, snapshot: Snapshot) -> EventIndex:
-    """Return the events of a snapshot by what they are about: from the tables if its log is that of the view."""
+    """Return events by subject: from the tables if the log is that of the view."""
     view = snapshot.events
     if not isinstance(view, EventView) or not isinstance(view.log, StoredLog):
         return EventIndex.of(view)

@@ -1,4 +1,4 @@
-"""The user's experiment in a project: its share, the secret of its coin, what it assigns, and what it shows.
+"""The user's experiment in a project: share, secret, assignments and results.
 
 Share and secret are in the user's own folders. A project can forbid the experiment (`injection.allow_experiment`), and
 never start it. docs/experiments.md describes the method; `core.learning.experiments` has its statistics.
@@ -88,7 +88,7 @@ _SHARE: Final = lazy_regex(r"(?m)^[ \t]*share[ \t]*=.*(?:\n|\Z)")
 
 
 def find_experiment(paths: ProjectPaths, settings: Settings) -> Experiment | None:
-    """Return the experiment in a project; None if there is none, or if its secret can be neither read nor made."""
+    """Return the project's experiment; None without one or without its secret."""
     share = read_user_settings().experiment.share
     if share is None or not settings.injection.allow_experiment:
         return None
@@ -103,7 +103,7 @@ def is_forbidden(settings: Settings) -> bool:
 
 
 def explain_not_running(settings: Settings) -> str:
-    """Return why an experiment that the user has started holds nothing out; "" if the project alone forbids it."""
+    """Return why a started experiment is not running; "" if the project forbids it."""
     if read_user_settings().experiment.share is not None and settings.injection.allow_experiment:
         try:
             read_or_make_secret()
@@ -113,7 +113,7 @@ def explain_not_running(settings: Settings) -> str:
 
 
 def set_share(share: float | None) -> Path:
-    """Write the share to the user's settings, None to end the experiment; returns the file.
+    """Write the share to the user's settings, None to end it; returns the file.
 
     Nothing else in the file changes. Raises BadInput for an invalid share or if the file cannot be changed safely, and
     Unwritable.
@@ -178,7 +178,7 @@ def draw_coin(state: ProjectState, text: str, task: str = "") -> Coin | None:
 
 
 def with_open_tasks(state: ProjectState, paths: ProjectPaths) -> ProjectState:
-    """Return the state with the present experiment and the tasks at work, newest first.
+    """Return the state with the experiment and the tasks at work, newest first.
 
     A task is at work if something was assigned to it within a day, and its outcome is not recorded yet. Events of
     others and those dated later than now do not count.
@@ -216,7 +216,7 @@ def is_held_out(state: ProjectState, pattern: Pattern) -> bool:
 def make_assignments(
     state: ProjectState, task: str, assigned: Iterable[Assignment], work_id: str, by: str, at: datetime
 ) -> list[Event]:
-    """Make the events about the assignments of a task that are not in the event log yet; none without its key."""
+    """Make the missing events about assignments of a task; none without its key."""
     if not task:
         return []
     known = {
@@ -244,9 +244,9 @@ _BY_TIME: Final = attrgetter("at", "kind", "id")  # an assignment comes before t
 
 
 class Unit(NamedTuple):
-    """One task and one pattern of the experiment; `outcome` and `success` are None until the task is over.
+    """One task and one pattern of the experiment.
 
-    `work_id` is the loop that got the context, or the session.
+    `work_id` is the loop that got the context, or the session. `outcome` and `success` are None until the task ends.
     """
 
     pattern_id: str
@@ -257,7 +257,7 @@ class Unit(NamedTuple):
 
 
 class Medians(Struct, frozen=True):
-    """Typical length of the tasks of both arms, to the check that passed; None without such a task."""
+    """Typical task length in both arms, to the check that passed; None without one."""
 
     given: float | None = None
     held_out: float | None = None
@@ -300,7 +300,7 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def arms(self) -> tuple[str, str]:
-        """What is compared, given and held out: `error in 3 of 12` tasks, or typical steps, `4 steps`."""
+        """What is compared, given and held out: `error in 3 of 12` or `4 steps`."""
         if self.errors is not None:
             having, lacking = (
                 f"error in {arm.total:,.0f} of {arm.trials:,}" for arm in (self.errors.given, self.errors.held_out)
@@ -319,7 +319,7 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def steps_ratio(self) -> tuple[float, float, float] | None:
-        """Typical steps with the pattern divided by those without, and the interval; None if an arm is empty."""
+        """Typical steps with / without the pattern, low, high; None if an arm is empty."""
         found = self.length
         if found.difference is None:
             return None
@@ -328,7 +328,7 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> str:
-        """The effect and its interval: `-0.40 (-0.62 to -0.11)`, of steps `0.5 times (0.3 to 0.8)`; "" if unknown."""
+        """Effect: `-0.40 (-0.62 to -0.11)`, `0.5 times (0.3 to 0.8)`, or "" if unknown."""
         found, ratio = self.errors, self.steps_ratio
         if found is not None and found.difference is not None:
             return f"{found.difference:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
@@ -336,14 +336,14 @@ class PatternTrials(Struct, frozen=True, kw_only=True):
 
 
 class ExperimentReport(Struct, frozen=True, kw_only=True):
-    """The user's own trials in a project; `success` compares the share of tasks that succeeded over all patterns.
+    """The user's own trials in a project.
 
     `not_counted` is the number of other trials in the event log: another person recorded them, or this user on another
     machine, in another copy of the project, or with another secret.
     """
 
     patterns: tuple[PatternTrials, ...] = ()  # those with a verdict first, then those with most trials
-    success: Comparison | None = None
+    success: Comparison | None = None  # shares of tasks that succeeded, over all patterns
     is_running: bool = True  # whether lessons are held out now
     not_counted: int = 0
 
@@ -374,7 +374,7 @@ NO_EXPERIMENT: Final = ExperimentReport()
 
 
 def measure_experiment(snapshot: Snapshot, now: datetime, *, is_running: bool = True) -> ExperimentReport:
-    """Compare the tasks with and without each pattern that the experiment assigned until `now`."""
+    """Compare the tasks with and without each pattern that was assigned until `now`."""
     units, not_counted = _find_units(snapshot, now)
     if not units and not not_counted:
         return NO_EXPERIMENT
@@ -403,14 +403,14 @@ def describe_success(comparison: Comparison, *, is_running: bool) -> str:
 
 
 def measure_pattern(state: ProjectState, pattern: Pattern) -> PatternTrials | None:
-    """Compare the tasks with and without one pattern; None if the experiment did not assign it."""
+    """Compare the tasks with and without a pattern; None if it was not assigned."""
     units = list(_collect_units(state.inputs.list_trials_of(pattern.id), state.now).values())
     is_running = state.experiment is not None
     return _measure_pattern(pattern.id, pattern, units, is_running=is_running) if units else None
 
 
 def list_units(snapshot: Snapshot, now: datetime) -> list[Unit]:
-    """Return the user's own trials in a project until `now`, in the order of their assignments, each once."""
+    """Return the user's own trials until `now` in order of assignment, each once."""
     return _find_units(snapshot, now)[0]
 
 
@@ -448,11 +448,11 @@ def _key_of(event: Event) -> _Key:
 
 
 def _with_loop(unit: Unit, snapshot: Snapshot) -> Unit:
-    """Return a trial with the success of its loop, if no hook recorded its outcome; loops have no near outcome."""
+    """Return a trial with the success of its loop if no hook recorded an outcome."""
     loop = snapshot.loops.get(unit.work_id) if unit.outcome is None else None
     if loop is None or not loop.status.ended or loop.runner:  # hooks record the outcomes of agents' sessions
         return unit
-    return unit._replace(outcome=unit.assigned, success=loop.success)
+    return unit._replace(outcome=unit.assigned, success=loop.success)  # loops have no near outcome
 
 
 def _is_same_arm(assigned: Trial, outcome: Trial) -> bool:
@@ -460,7 +460,7 @@ def _is_same_arm(assigned: Trial, outcome: Trial) -> bool:
 
 
 def list_results(units: Iterable[Unit], *, is_far: bool) -> Iterator[TrialResult]:
-    """Yield whether the task is known to have succeeded (far), or whether the error returned, of finished trials.
+    """Yield whether finished trials succeeded (far), or whether the error returned.
 
     A task with an unknown result counts as one without success: whether a result is known may depend on the lesson.
     """
@@ -510,7 +510,7 @@ def _measure_pattern(pattern_id: str, pattern: Pattern | None, units: list[Unit]
 
 @lru_cache(maxsize=256)
 def _compare(results: tuple[TrialResult, ...]) -> Comparison:
-    """Compare the arms of a pattern; takes some milliseconds, and most patterns have no new trial."""
+    """Compare the arms of a pattern; cached, because it takes some milliseconds."""
     return compare_arms(tally_trials(results))
 
 

@@ -67,7 +67,7 @@ _FACT: Final[Decoder[LoopFact]] = Decoder(LoopFact)
 
 
 class Joiner:
-    """Writes the parts of changed files, and the records that they change, within one transaction."""
+    """Writes the parts of changed files and the changed records, in one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, decoded: dict[int, Any], moment: Moment) -> None:
         self._connection = connection
@@ -149,7 +149,7 @@ class Joiner:
             self._touched[kind].add(key)
 
     def _write_new(self) -> None:
-        """Write the new rows of files, parts and records; raises IntegrityError if two loops have the same ID."""
+        """Write the new rows; raises IntegrityError if two loops have the same ID."""
         if self._new_files or self._new_parts:
             files, parts, self._new_files, self._new_parts = self._new_files, self._new_parts, [], []
             self._connection.executemany("INSERT INTO file VALUES (?, ?, ?, ?, ?, ?)", files)
@@ -191,10 +191,10 @@ class Joiner:
     # Records
 
     def join(self, *, checks_open: bool, is_partial: bool = False, completes: bool = False) -> None:
-        """Join the records whose parts were stored; with `checks_open` also those that time alone may change.
+        """Join the records whose parts were stored.
 
-        Reflections name loops of any file, so a partial load does not join them; the step that `completes` it joins
-        those of all steps.
+        `checks_open` adds those that time alone may change. Reflections name loops of any file, so a partial load does
+        not join them; the step that `completes` it joins those of all steps.
         """
         self._write_new()
         self._join_loops(checks_open=checks_open)
@@ -262,7 +262,7 @@ class Joiner:
 
     @property
     def _is_set_back(self) -> bool:
-        """Whether the clock is earlier than at the last sweep: times that had passed are in the future again."""
+        """Whether the clock is earlier than at the last sweep: past times come again."""
         swept = get_meta(self._connection, SWEPT)
         return swept is not None and datetime.fromisoformat(swept.decode()) - self._moment.now > _SET_BACK
 
@@ -292,7 +292,7 @@ class Joiner:
         return loops
 
     def _write_loops(self, groups: Iterable[tuple[str, list[Loop]]]) -> None:
-        """Write loops under their own IDs; raises IntegrityError if two of them have the same ID."""
+        """Write loops under their own IDs; raises IntegrityError if two are the same."""
         for key, loops in groups:
             names = {loop.id: loop.aliases for loop in loops}
             is_known = self._has(Kind.LOOP, key)
@@ -306,7 +306,7 @@ class Joiner:
         return self._exists(sql, Kind.LOOP, f"%{_COLLISION}", _ADAPTED)
 
     def _write_all_loops(self, changed: set[str]) -> None:
-        """Give loops that have the same ID different ones, which needs all of them and the keys that `changed`."""
+        """Give loops with the same ID different IDs; needs all loops and `changed` keys."""
         sql = "SELECT DISTINCT key FROM part WHERE kind = ? AND key >= ? AND key < ?"
         keys = changed | {key for (key,) in self._reader.rows(sql, Kind.LOOP, LOOP_GROUP, "loop;")}
         groups = [*sorted(self._merge(keys)), *self._merge_external()]
@@ -332,7 +332,7 @@ class Joiner:
     # Sessions of agents, and loops of other runners
 
     def _join_sessions(self, changed: Mapping[Kind, set[str]], *, checks_open: bool) -> None:
-        """Join what hooks recorded of sessions, and write the loops of adapters with them."""
+        """Join what hooks recorded of sessions, and write the adapters' loops with them."""
         tasks = changed[Kind.TASK] | {id.rpartition(".")[0] for id in changed[Kind.ATTEMPT]}
         sessions = set(changed[Kind.AGENT_SESSION])
         for task_id in tasks:
@@ -369,7 +369,7 @@ class Joiner:
         return before | after
 
     def _attempts_at(self, task_id: str) -> list[Attempt]:
-        """Return the attempts at a task by number; their IDs begin with that of the task and a dot."""
+        """Return the attempts at a task by number; their IDs begin with its ID and a dot."""
         sql = "SELECT number, data FROM record WHERE kind = ? AND id > ? AND id < ?"
         rows = self._reader.rows(sql, Kind.ATTEMPT, f"{task_id}.", f"{task_id}/")
         attempts = [self._reader.decode(Kind.ATTEMPT, *row) for row in rows]
@@ -382,7 +382,7 @@ class Joiner:
         return [name] if is_known else []
 
     def _write_session(self, id: str) -> set[str]:
-        """Join what hooks recorded of a session; returns the IDs of the loops that show it, before and after."""
+        """Join the hook records of a session; return IDs of its loops before and after."""
         record = self._reader.find(Kind.AGENT_SESSION, id)
         works = []
         for (task_id,) in self._reader.rows("SELECT task FROM session_work WHERE loop = ? ORDER BY task", id):
@@ -415,7 +415,7 @@ class Joiner:
         return found[0] if found is not None and found[0] is not None else id
 
     def _write_adapted(self, id: str) -> None:
-        """Write the loop of an adapter or of hooks; a loop of `.aiwg` with this ID has precedence."""
+        """Write the loop of an adapter or hooks, unless `.aiwg` has one with this ID."""
         if self._exists("SELECT 1 FROM record WHERE kind = ? AND id = ? AND key != ?", Kind.LOOP, id, _ADAPTED):
             return
         loop = self._reader.find(Kind.ADAPTED_LOOP, id)
@@ -482,7 +482,7 @@ class Joiner:
     # Rows
 
     def _write(self, kind: Kind, key: str, records: Mapping[str, Any]) -> list[str]:
-        """Replace the records with one key; returns the IDs of those that differ. New rows are not written yet."""
+        """Replace the records with one key; returns changed IDs. New rows stay queued."""
         before = {}
         if self._has(kind, key):
             self._write_new()
@@ -492,7 +492,7 @@ class Joiner:
         return [id for id in ids if self._write_row(kind, key, id, records.get(id), before.get(id))]
 
     def _write_row(self, kind: Kind, key: str, id: str, record: Any, before: Sequence[Any] | None) -> bool:
-        """Replace a record whose row was `before`: number, data, is_open; returns whether it differs."""
+        """Replace a record (`before`: number, data, is_open); return whether it differs."""
         data = encode(record) if record is not None else None
         is_open = _is_open(kind, key, record, self._moment.now)
         if before is not None:
@@ -551,7 +551,7 @@ class Joiner:
 
 
 class _Aliases(LookUp):
-    """The ID of the loop by another ID of it; of loops that share one, the one that started first."""
+    """Loop ID by alias; of loops that share an alias, the one that started first."""
 
     def __init__(self, reader: Reader) -> None:
         sql = (

@@ -1,4 +1,4 @@
-"""The logs of a project: where the lines of events are, and decisions and sums of a team in memory.
+"""The logs of a project: places of events; decisions and team sums in memory.
 
 The log stays the only copy of an event; the tables have the byte at which its line starts. Names are 8 bytes of a hash,
 and each line that is read shows whether it is the right one.
@@ -58,9 +58,9 @@ _PART: Final = 1 << 24  # bytes whose rows are written together
 
 
 class LogState(Struct, frozen=True, array_like=True):
-    """How far the event log is indexed. `series` is another number if it was indexed from its start."""
+    """How far the event log is indexed."""
 
-    series: int = 0
+    series: int = 0  # another number after the log was indexed from its start
     end: int = 0  # bytes
     lines: int = 0
     count: int = 0  # events
@@ -87,9 +87,9 @@ def name_key(name: str) -> int:
 
 
 def update_events(connection: sqlite3.Connection, paths: ProjectPaths) -> tuple[Stamp, LogState] | Problem | None:
-    """Index the new lines of the event log, or all if it did not only grow; None if there is no log.
+    """Index new lines of the event log, or all if it did not only grow.
 
-    Writes in the open transaction of the connection.
+    Returns None without a log. Writes in the open transaction of the connection.
     """
     state = read_state(connection)
     raw = read_file(paths.events, paths.aiwg, EVENTS.limit, state.tail_start)
@@ -136,7 +136,7 @@ class _Lines:
         self._doubtful: Counter[str] = Counter()
 
     def add(self, begin: int, end: int) -> None:
-        """Add the lines between two places in the data, of which each is the end of a line."""
+        """Add the lines between two places in the data, each the end of a line."""
         while begin < end:
             until = min(begin + _PART, end)
             until = self._data.find(b"\n", until - 1) + 1
@@ -157,7 +157,7 @@ class _Lines:
             start += len(line) + 1
 
     def _is_new(self, event: Event, start: int) -> bool:
-        """Note the ID of an event; returns False and reports it if an earlier line has it."""
+        """Note the ID of an event; return False and report it if an earlier line has it."""
         key = name_key(event.id)
         while (known := self._start_of(key)) is not None:
             other = decode_event("", "", self._line_at(known), [])
@@ -390,7 +390,7 @@ class Logs:
         self._read: dict[str, tuple[Stamp, LogContent]] = {}
 
     def read(self, path: str, stamp: Stamp | None = None) -> tuple[Stamp, LogContent] | Problem | None:
-        """Return the content of a log and its stamp; nothing is read if that is `stamp`. None without a file."""
+        """Return a log's stamp and content, cached for `stamp`; None without a file."""
         known = self._read.get(path)
         if known is not None and known[0] == stamp:
             return known
@@ -415,7 +415,7 @@ class Logs:
 
 
 def _content_of(log: DecisionLog | TeamEvidenceLog) -> LogContent:
-    """Return what was read: the log of decisions may be parsed further by its other users."""
+    """Return what was read; other users of the decision log may parse it further."""
     if isinstance(log, TeamEvidenceLog):
         return LogContent(team=log.evidence if log.evidence.space else None, findings=log.findings)
     return LogContent(

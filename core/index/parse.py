@@ -1,4 +1,4 @@
-"""Parse files into parts, as they are stored; many files in a pool of processes (docs/performance.md#workers)."""
+"""Parse files into parts, many in a process pool (docs/performance.md#workers)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOGS: Final = frozenset({Format.EVENT_LOG, Format.DECISION_LOG, Format.TEAM_EVID
 
 
 class Part(NamedTuple):
-    """A part of a file that is joined with others of its kind and key; `data` is encoded.
+    """A part of a file, joined with others of its kind and key; `data` is encoded.
 
     `loop` is the ID of the loop in a reflection, which may be an alias.
     """
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 class FileParts(NamedTuple):
-    """What one file says; `problem` if it cannot be used now, without `stamp` if it does not exist."""
+    """Content of a file: no `stamp` if there is none, `problem` if unusable now."""
 
     path: str
     stamp: Stamp | None = None
@@ -58,7 +58,7 @@ class FileParts(NamedTuple):
 
 
 def parse(project: str, path: str, stamp: Stamp, known: KnownRecords | None = None) -> FileParts:
-    """Parse a file or the folder of a loop; `known` are its pattern records when it was last parsed (updated)."""
+    """Parse a file or loop folder; `known` are its last pattern records (updated)."""
     kind = kind_of(path)
     if kind is None:
         return FileParts(path)
@@ -102,7 +102,7 @@ def parts_of(parsed: ParsedFile) -> tuple[Part, ...]:
 def parse_all(
     project: str, files: Sequence[tuple[str, Stamp]], known: Mapping[str, KnownRecords] = MappingProxyType({})
 ) -> Iterator[FileParts]:
-    """Parse files in about their order; several processes share the work if there is much.
+    """Parse files in about their order, in several processes if there is much work.
 
     What a worker could not parse, for whatever reason, this process parses itself, and first the files of which it has
     records in `known`, which is updated.
@@ -156,9 +156,9 @@ def _parse_in_pool(project: str, batches: list[list[tuple[str, Stamp]]]) -> Iter
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent ends: one that was killed, or a hook that gave up, leaves the pool as it is.
+    """End this worker when its parent ends, even without closing the pool.
 
-    A worker that goes on holds the output of the hook, for whose end an agent waits.
+    A parent that was killed or gave up does; the worker would hold a hook's output, for whose end an agent waits.
     """
     import multiprocessing
 

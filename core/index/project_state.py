@@ -1,4 +1,4 @@
-"""State of a project at one moment: records, scores, indexes, review queue; what is wrong in it (docs/safety.md)."""
+"""State of a project: records, scores, indexes, queue, findings (docs/safety.md)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ProjectState:
 
     @classmethod
     def open(cls, snapshot: Snapshot, settings: Settings, now: datetime) -> Self:
-        """Return the state of a view of the index, whose scores, texts and questions are made when they are used."""
+        """Return the state of a view; scores, texts and questions are made when used."""
         from core.index.evidence import find_inputs
 
         state = cls.__new__(cls)
@@ -127,14 +127,14 @@ class ProjectState:
 
     @property
     def has_checked_anchors(self) -> bool:
-        """Whether files and names that patterns are about were compared with the commit that is checked out."""
+        """Whether the anchors of patterns were compared with the checked-out commit."""
         from core.index.anchors import is_checked
 
         return self.settings.review.check_anchors and is_checked(self.snapshot)
 
     @property
     def anchor_problem(self) -> str:
-        """Why files and names that patterns are about could not be checked with Git, or ""."""
+        """Why the anchors of patterns could not be checked with Git, or ""."""
         if not self.settings.review.check_anchors:
             return ""
         from core.index.anchors import find_problem
@@ -243,19 +243,19 @@ class ProjectState:
 
     @property
     def agenda(self) -> tuple[ReviewItem, ...]:
-        """What Review asks at present: the best questions of the queue, and rows for the others."""
+        """What Review asks at present: the best questions, and rows for the others."""
         from core.index.review_items import make_agenda
 
         return make_agenda(self.queue, self.snapshot.curation, self.now)
 
     @property
     def worth_reading(self) -> tuple[ReviewItem, ...]:
-        """The questions and rows of the agenda that are worth the time of a person, in its order."""
+        """Questions and rows of the agenda that are worth a person's time, in its order."""
         return tuple(item for item in self.agenda if item.is_worth_reading)
 
     @property
     def pending_count(self) -> int:
-        """Number of questions and rows that are worth reading; that of the last run while fewer were found."""
+        """Number of questions and rows worth reading, at least `earlier_count`."""
         return max(len(self.worth_reading), self.earlier_count)
 
     @property
@@ -276,7 +276,7 @@ class ProjectState:
         return score_signals(self.inputs.shown_signals(work_id), self.now, self.settings.learning)
 
     def attempts_of(self, loop: Loop) -> list[Attempt]:
-        """Return the attempts that the sessions of a loop made, as their hooks recorded them, oldest first."""
+        """Return the attempts that hooks recorded of a loop's sessions, oldest first."""
         return self.inputs.names.attempts_of(loop)
 
     def loop_patterns(self, loop_id: str) -> LoopPatterns:
@@ -325,7 +325,7 @@ def _anchors(state: ProjectState) -> Iterator[Finding]:
 
 
 def _half_lives(state: ProjectState) -> Iterator[Finding]:
-    """Yield a finding if the sums of the team have another half-life than the evidence of the project."""
+    """Yield a finding if the team's sums have another half-life than the project."""
     team, half_life = state.snapshot.team, state.settings.maturity.half_life_days
     if team.space and team.half_life_days != half_life:
         message = (
@@ -383,7 +383,7 @@ def explain_pattern(state: ProjectState, pattern_id: str) -> Explanation:
 
 
 def pattern_lineage(state: ProjectState, pattern_id: str) -> tuple[LineageEvent, ...]:
-    """Return the history of a pattern: where it came from, its uses, and decisions about it."""
+    """Return the history of a pattern: its origin, uses, and decisions about it."""
     from core.learning.explanation import build_lineage
 
     snapshot, observations = state.snapshot, state.board.observations(pattern_id)

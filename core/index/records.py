@@ -1,4 +1,4 @@
-"""Records of the index as they are read: one view of it, and lazy mappings of the records of one kind."""
+"""Views of the index, and lazy mappings of the records of one kind."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ COLLECTIONS: Final[Mapping[str, Kind]] = {
 
 
 class Decoder(Generic[_Record]):
-    """Decodes stored records of one type; prepared on first use, because most commands decode few types."""
+    """Decodes records of one type; prepared on use, as most commands need few types."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -97,7 +97,7 @@ class Decoder(Generic[_Record]):
         return msgspec.msgpack.Decoder(self._kind).decode
 
     def __call__(self, stored: object) -> _Record:
-        """Return the record; raises DamagedError, MsgspecError or ValueError if it is not one that was stored."""
+        """Return the record; raises DamagedError, MsgspecError or ValueError if damaged."""
         data = unpack(stored)
         if data[:1] == _MESSAGE_PACK:
             return self._decode(data[1:])
@@ -154,7 +154,7 @@ class Reader:
             return get_meta(self.connection, name)
 
     def shares_records(self, other: Reader) -> bool:
-        """Return whether another view is of the same index, so that equal numbers mean equal records."""
+        """Return whether a view is of the same index: equal numbers mean equal records."""
         return self._decoded is other._decoded
 
     def decode(self, kind: Kind, number: int, data: object) -> Any:
@@ -173,14 +173,14 @@ class Reader:
 
     @contextmanager
     def checking(self) -> Iterator[None]:
-        """Delete the index if something that was read from it turns out to be damaged; raises DamagedError."""
+        """Delete the index if what is read from it is damaged; raises DamagedError."""
         try:
             yield
         except (DamagedError, msgspec.MsgspecError, *_UNREADABLE) as error:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> Exception:
-        """Delete a damaged index, so that the next run makes a new one; returns the error to raise."""
+        """Delete a damaged index, which the next run rebuilds; return the error to raise."""
         if not is_damage(error):
             return error
         for _, name, file in self.connection.execute("PRAGMA database_list"):
@@ -215,7 +215,7 @@ class View(Reader):
 
 
 class LookUp(Mapping[str, Any]):
-    """Values of a table by key: the first ones are looked up one by one, then all are read.
+    """Values of a table by key: first looked up one by one, then all are read.
 
     `sql` selects keys and values, and ends in a condition; `key` is the column of the keys. Of rows with one key, the
     first in the order counts. Rows that are written later have to be added.
@@ -230,7 +230,7 @@ class LookUp(Mapping[str, Any]):
         self._has_all = False
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key without an exception, which would take most of the time of many look-ups."""
+        """Return the value of a key, without an exception because raising one is slow."""
         if key not in self._known and not self._has_all:
             if len(self._known) < FEW:
                 row = self._reader.row(self._sql_of_one, *self._values, key)
@@ -268,7 +268,7 @@ class LookUp(Mapping[str, Any]):
 
 
 class RecordMap(Mapping[str, _Record]):
-    """The records of one kind by ID, decoded when they are used; newest first, or in the order of their numbers."""
+    """Records of one kind by ID, decoded when used; newest first, or by number."""
 
     def __init__(self, reader: Reader, kind: Kind) -> None:
         self._reader = reader
@@ -294,7 +294,7 @@ class RecordMap(Mapping[str, _Record]):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        """Numbers of the records by ID: most of them are decoded, or asked for although they do not exist."""
+        """Numbers of the records by ID, read at once after the first look-ups."""
         return dict(self._reader.rows("SELECT id, number FROM record WHERE kind = ?", self._kind))
 
     def __contains__(self, id: object) -> bool:
@@ -311,7 +311,7 @@ class RecordMap(Mapping[str, _Record]):
         return self._count
 
     def open_values(self) -> list[_Record]:
-        """Return the records that time alone may change, among them all loops at work, with one query."""
+        """Return all records that time alone may change (loops at work), in one query."""
         rows = self._reader.rows("SELECT number, data FROM record WHERE kind = ? AND is_open ORDER BY id", self._kind)
         return [self._reader.decode(self._kind, *row) for row in rows]
 
@@ -321,7 +321,7 @@ class RecordMap(Mapping[str, _Record]):
         return [self._reader.decode(self._kind, *row) for row in rows]
 
     def placed_since(self, since: datetime, most: int) -> list[_Record]:
-        """Return the records with a time from a moment on, newest first, at most `most` of them, with one query."""
+        """Return up to `most` records from `since` on, newest first, in one query."""
         sql = "SELECT number, data FROM record WHERE kind = ? AND place >= ? ORDER BY place DESC LIMIT ?"
         rows = self._reader.rows(sql, self._kind, since.timestamp(), most)
         return [self._reader.decode(self._kind, *row) for row in rows]

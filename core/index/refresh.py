@@ -1,4 +1,4 @@
-"""The index of a project, and the function that brings it up to date; see docs/architecture.md#index."""
+"""The index of a project and how it is updated; see docs/architecture.md#index."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _Take = Callable[[Snapshot], object] | None
 
 
 class Index:
-    """The index of one project: `load` or `refresh` brings it up to date, `snapshot` is the newest view of it.
+    """The index of a project; `load` and `refresh` update it and its `snapshot`.
 
     The folders of the project need not exist. Without `is_kept`, the index ends with the process. `ledger` is a shared
     reader of the decision log. `processes` lists the running ones, by default of the system. `findings` are of the
@@ -148,7 +148,7 @@ class Index:
         return bool((name := self._name(path)) and kind_of(name))
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """Return all records of an ID in pattern files and copies, that in effect first; may raise DamagedError."""
+        """Return all records of an ID, that in effect first; may raise DamagedError."""
         from core.sources.patterns import precedence
 
         with self._lock:
@@ -213,12 +213,12 @@ class Index:
             return self._snapshot, _everything(before, self._snapshot)
 
     def keep_questions(self, count: int, is_searched: bool) -> None:
-        """Store the number of review questions for the next start; without effect if the index cannot be written."""
+        """Store the number of questions for the next start, if the index is writable."""
         with self._lock, suppress(sqlite3.Error, DamagedError), self._database.transaction() as connection:
             set_meta(connection, QUESTIONS, msgspec.msgpack.encode((count, is_searched)))
 
     def settle(self) -> tuple[bool, Snapshot, Delta]:
-        """Do a step of what no change waits for (about 20 ms); returns also whether nothing is left."""
+        """Do a step of deferred work (about 20 ms); also returns whether none is left."""
         with self._lock:
             is_settled = self._healing(self._settle)
             self._healing(self._trim_log)
@@ -229,7 +229,7 @@ class Index:
             return is_settled, self._snapshot, find_delta(before, self._snapshot)
 
     def _trim_log(self) -> None:
-        """Empty a long write-ahead log, which would grow without an end while views are open."""
+        """Empty a long write-ahead log, which grows without end while views are open."""
         if self._opened is None or not self._opened.has_long_log or monotonic() < self._trim_after:
             return
         self._trim_after = monotonic() + _TRIM_SECONDS
@@ -260,9 +260,9 @@ class Index:
         go_on: Callable[[], bool],
         snapshot: Snapshot,
     ) -> SearchResult:
-        """Search the task memory, in any thread, without waiting for a change of the index; see `search.search`.
+        """Search the task memory, in any thread; see `search.search`.
 
-        If the index cannot be used, all files are read until `go_on` returns False.
+        Does not wait for changes of the index. If it cannot be used, all files are read until `go_on` returns False.
         """
         from core.index.search import TaskView, search
 
@@ -277,7 +277,7 @@ class Index:
         return find()
 
     def fill_words(self) -> bool:
-        """Index tasks for a search, for about 10 ms; return whether something is left to do now."""
+        """Index tasks for search for about 10 ms; return whether more is left to do now."""
         with self._lock:
             return self._healing(self._fill_words)
 
@@ -295,7 +295,7 @@ class Index:
         return self._task_words.fill(self._database, _WORDS_SECONDS)
 
     def check_pages(self) -> None:
-        """Delete the index if its pages contradict each other; without effect if that was checked less than a day ago.
+        """Delete the index if its pages contradict each other; checked at most daily.
 
         Values have checksums, but the columns by which they are found have none. Takes 0.6 s for 10,000 loops.
         """
@@ -315,7 +315,7 @@ class Index:
 
     @property
     def database(self) -> Database:
-        """The open database, for tables that are not filled from files; OSError or sqlite3.Error if there is none."""
+        """Database for tables not filled from files; OSError or sqlite3.Error if none."""
         with self._lock:
             return self._database
 
@@ -367,7 +367,7 @@ class Index:
             self._is_kept = self._is_kept and discarded < _MAX_DISCARDED
 
     def _discard(self, *, is_damaged: bool) -> None:
-        """Delete a damaged index; one that cannot be written is replaced by one in a temporary folder."""
+        """Delete a damaged index, or replace an unwritable one by a temporary one."""
         if self._opened is not None and is_damaged:
             self._opened.remove()
         elif self._opened is not None:
@@ -454,9 +454,9 @@ class Index:
         publish: _Take = None,
         in_steps: bool = False,
     ) -> Delta:
-        """Write what changed, in one transaction, or `in_steps` of some seconds; `publish` gets the view after each.
+        """Write what changed, in one transaction, or `in_steps` of some seconds.
 
-        Other processes can write between two steps, and a load that is ended goes on after the last step.
+        `publish` gets the view after each. Others can write between steps; an ended load goes on after the last one.
         """
         files = sorted(found.changed.items(), key=lambda item: _rank(item[0], found.changed))
         logs = [(path, stamp) for path, stamp in files if is_log(path)]
@@ -501,7 +501,7 @@ class Index:
         return find_delta(before, self._snapshot)
 
     def _fill_texts(self, scored: tuple[Snapshot, Scoreboard] | None) -> None:
-        """Index the texts of all records, in a transaction of its own, because no list waits for it.
+        """Index the texts of all records, in its own transaction: no list waits for it.
 
         `scored` are the records and scores of the newest snapshot, if they are in memory.
         """
@@ -534,7 +534,7 @@ class Index:
 
 
 def _everything(before: Snapshot, after: Snapshot) -> Delta:
-    """Return the difference to a view of an index that was damaged or deleted: all that may have changed."""
+    """Return all that may have changed since a view of a damaged or deleted index."""
     changed = {name: set(getattr(after, name)) for name in COLLECTIONS}
     for name, ids in changed.items():
         with suppress(DamagedError, sqlite3.Error):
@@ -544,7 +544,7 @@ def _everything(before: Snapshot, after: Snapshot) -> Delta:
 
 
 def _rank(file: str, stamps: Mapping[str, Stamp]) -> tuple[int, int, str, str]:
-    """Sort key of a file; what lists show of a loop follows its state, so that the loop can be joined early."""
+    """Sort key of a file; listed files of a loop follow its state, to join it early."""
     if (load_order := load_order_of(file)) == LISTED:
         state = f"{file}state.json" if file[-1] == "/" else f"{loop_directory(file)}/state.json"
         if (stamp := stamps.get(state)) is not None:

@@ -1,4 +1,4 @@
-"""Review questions and their kinds, and what Review asks at present: the best of each kind, and rows for the others."""
+"""Review questions, their kinds, and the agenda: the best, and rows for the rest."""
 
 from __future__ import annotations
 
@@ -371,18 +371,18 @@ class ReviewItem:
 
     @property
     def is_worth_reading(self) -> bool:
-        """Whether the expected impact is worth the time, an agent waits, or the text must be read by a person."""
+        """Whether the impact is worth the time, an agent waits, or a person must read it."""
         kind = self.group.kind if self.group is not None else self.kind
         return self.is_urgent or self.priority > 0 or KINDS[kind].must_read
 
     @property
     def has_strong_lesson(self) -> bool:
-        """Whether it is an offer of several loops, or has a fix after which the failed check passed."""
+        """Whether it is an offer of several loops or with a fix that passed the check."""
         return self.kind == OFFER and (len(self.sources) > 1 or (self.offer is not None and self.offer.has_checked_fix))
 
     @property
     def short_name(self) -> str:
-        """What a row shows of this question: the first lesson of an offer, else the name of the subject; untrusted."""
+        """Untrusted text for a row: first lesson of an offer, else the subject's name."""
         if self.offer is not None and self.offer.new:
             return self.offer.new[0].headline
         if self.other:
@@ -404,7 +404,7 @@ _MAX_NAME: Final = 70  # Characters of a question that is named in a row.
 def make_agenda(
     queue: Sequence[ReviewItem], curation: CurationState, now: datetime, asked: Collection[tuple[str, str]] = ()
 ) -> tuple[ReviewItem, ...]:
-    """Return the questions to ask one by one, and a row for the others of each kind, in the order of the queue.
+    """Return the questions to ask, and a row for the others of each kind, in order.
 
     A row has the place of its best question. If there are more than `MOST_OPTIONAL` questions of an optional kind, all
     are in its row, except extraction offers with a strong lesson. Urgent questions are never in a row, nor are those
@@ -437,7 +437,7 @@ def _most(kind: str) -> int:
 
 
 def _row(kind: str, items: Sequence[ReviewItem], count: int) -> ReviewItem:
-    """Make the row of questions of one kind; `count` is the number of all open questions of this kind."""
+    """Make the row of questions of one kind, of which `count` are open."""
     group, best = QuestionGroup(kind, tuple(items)), items[:BEST]
     which = f"the top {len(best)}" if len(items) > len(best) else "them"
     more = " more" if len(items) < count else ""

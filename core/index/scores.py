@@ -1,6 +1,6 @@
-"""The scores of all patterns, stored by column: read without assessing any pattern, and updated where evidence changed.
+"""Stored scores of all patterns, updated where evidence changed.
 
-The scores of a pattern are in the cells of its place; see `core.index.columns`.
+Read without assessing any pattern. Those of a pattern are in the cells of its place; see `core.index.columns`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def has_scores(reader: Reader, settings: Settings) -> bool:
 
 
 def _key(settings: Settings) -> bytes:
-    """Return a value that differs for settings with which patterns are scored otherwise."""
+    """Return a value that differs if settings change how patterns are scored."""
     used = (settings.learning, settings.maturity, settings.anti_pattern, settings.scan, settings.interval_level)
     return msgspec.msgpack.encode(msgspec.to_builtins(used))
 
@@ -82,7 +82,7 @@ def _key(settings: Settings) -> bytes:
 def load_board(
     snapshot: IndexedSnapshot, now: datetime, settings: Settings, known: Scoreboard | None = None
 ) -> Scoreboard | None:
-    """Return the stored scores of a view of the index at a time; None if there are none under these settings.
+    """Return the stored scores of a view; None if there are none for these settings.
 
     What was read for an earlier board, `known`, is used again if it is the same.
     """
@@ -109,21 +109,21 @@ def load_board(
 
 
 def find_board(snapshot: Snapshot, now: datetime, settings: Settings, known: Scoreboard | None = None) -> Scoreboard:
-    """Return the scores of a snapshot: the stored ones of a view of the index, else new ones; see `load_board`."""
+    """Return the stored scores of a view, else new ones; see `load_board`."""
     if not isinstance(snapshot, IndexedSnapshot):
         return Scoreboard.build(snapshot, now, settings)
     return load_board(snapshot, now, settings, known) or Scoreboard.build(read_records(snapshot), now, settings)
 
 
 def read_records(snapshot: Snapshot) -> Snapshot:
-    """Return the records of a view in memory: assessing a pattern looks up records many times."""
+    """Return a view's records in memory: assessing a pattern looks up many of them."""
     values: dict[str, Any] = {name: dict(getattr(snapshot, name).items()) for name in COLLECTIONS}
     values |= {name: getattr(snapshot, name) for name in ("events", "curation", "foreign", "trial_key", "team")}
     return Snapshot(**values)
 
 
 class _StoredColumns(Columns):
-    """Columns and use times of the patterns of a view, each read when it is first used."""
+    """Columns and use times of the patterns of a view, each read when first used."""
 
     __slots__ = ("ids", "reader", "version")
     reader: Reader
@@ -159,9 +159,9 @@ class _StoredColumns(Columns):
 def update_scores(
     before: IndexedSnapshot, after: IndexedSnapshot, delta: Delta, now: datetime, settings: Settings
 ) -> frozenset[str] | None:
-    """Score again what a change affects, in the open transaction; returns the affected work, None if it may be any.
+    """Score again what a change affects, in the open transaction.
 
-    `before` is the view that the stored scores are of, `after` that of the open transaction.
+    Returns the affected work, None if it may be any. The stored scores are of `before`; `after` is the new view.
     """
     writer = after.reader
     state = _read_state(writer, settings)
@@ -182,7 +182,7 @@ def update_scores(
 
 
 def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Settings) -> Scoreboard:
-    """Score all patterns of a snapshot in memory anew, in the open transaction; returns the scores."""
+    """Score all patterns of a snapshot in memory anew, in the open transaction."""
     connection = writer.connection
     connection.execute("DELETE FROM use_time")
     links, events = build_links(snapshot), find_events(writer, snapshot)
@@ -199,7 +199,7 @@ def fill_scores(writer: Reader, snapshot: Snapshot, now: datetime, settings: Set
 
 
 def _write(writer: Reader, state: _State, board: Scoreboard, removed: Sequence[int]) -> None:
-    """Write the scores of the patterns of a board with intervals; `removed` are places without a pattern now."""
+    """Write the scores of a board with intervals; `removed` places have no pattern."""
     connection, places = writer.connection, find_places(writer, board.ids)
     columns = {f"{SCORE_COLUMN}{name}": getattr(board.columns, name) for name in Columns.types()}
     write_cells(connection, places, columns)
@@ -213,7 +213,7 @@ def _write(writer: Reader, state: _State, board: Scoreboard, removed: Sequence[i
 def _write_times(
     connection: sqlite3.Connection, places: NDArray[np.int64], times: UseTimes, removed: Sequence[int]
 ) -> None:
-    """Replace the use times of patterns: the rows of `times` are positions in `places`."""
+    """Replace the use times of patterns; the rows of `times` index `places`."""
     every = np.concatenate((places, np.array(removed, np.int64)))
     own, replaced = places[times.rows].astype(np.int32), every // _TIMES_CHUNK
     for chunk in np.unique(replaced).tolist():

@@ -1,4 +1,4 @@
-"""Search the task memory for tasks, actions, reflections and errors, by the words of tasks in the index.
+"""Search the task memory for tasks, actions, reflections and errors, by words.
 
 The index has the records of tasks with the trigrams by which a search finds them (docs/task-memory.md#search). Nothing
 waits for them: they are written in steps, and a search reads the files of tasks whose records are outdated.
@@ -109,7 +109,7 @@ class TaskView:
         return len(self.outdated) == before
 
     def find(self, words: SearchWords, filters: SearchFilters, most: int | None) -> tuple[list[SearchHit], bool]:
-        """Return at most `most` matching records, of the files that were indexed last, and whether there are more."""
+        """Return up to `most` matches, those indexed last, and whether there are more."""
         hits: list[SearchHit] = []
         seen: set[int] = set()  # tasks of which all records were read
         kinds = kinds_mask(kind for place in filters.places for kind in place.kinds)
@@ -152,7 +152,7 @@ _TASKS: Final = "SELECT task FROM search_unit WHERE attempt IS NULL"
 
 
 def _query(expression: str, filters: SearchFilters, kinds: int) -> tuple[str, list[Any]]:
-    """Return the statement that lists the blocks with possible hits, those indexed last first."""
+    """Return the statement that lists blocks with possible hits, last indexed first."""
     conditions = ["search_words MATCH ?", "b.kinds & ? != 0"]
     values: list[Any] = [expression, kinds]
     for condition, value in (
@@ -253,7 +253,7 @@ def _scan(request: _Request, view: TaskView | None, tasks: TaskRecords, errors: 
 
 
 def _place(kind: HitKind, filters: SearchFilters) -> SearchPlace:
-    """Return the place of a record among the searched ones; a failed action is an error if possible."""
+    """Return the searched place of a record; for failed actions, errors if searched."""
     order = (SearchPlace.ERRORS, SearchPlace.ACTIONS, SearchPlace.REFLECTIONS, SearchPlace.TASKS)
     return next(place for place in order if kind in place.kinds and place in filters.places)
 
@@ -267,7 +267,7 @@ class IndexedSearch(NamedTuple):
     outdated: frozenset[str] = frozenset()
 
     def end(self, seconds: float) -> None:
-        """Index outdated tasks for some time, in steps between which other processes may write, and close the index."""
+        """Index outdated tasks in steps, so that others can write, and close the index."""
         if self.database is not None:
             filler, until = WordFiller(self.paths, self.outdated), monotonic() + seconds
             with suppress(OSError, sqlite3.Error, DamagedError):
@@ -277,7 +277,7 @@ class IndexedSearch(NamedTuple):
 
 
 def search_indexed(paths: ProjectPaths, words: SearchWords, filters: SearchFilters, limit: int | None) -> IndexedSearch:
-    """Search with all files compared with the index; for commands, which have not opened it."""
+    """Search and compare all files with the index; for commands that have none open."""
     for is_last in (False, True):  # a damaged index is made again
         database = None
         try:
@@ -330,7 +330,7 @@ _UNSAFE: Final = re.compile("[\x00\x1f\ud800-\udfff]")  # NUL ends a text in the
 
 
 def outdated_tasks(connection: sqlite3.Connection) -> list[str]:
-    """Return the tasks of which it is known that their records are not those of the files."""
+    """Return the tasks whose records are known to differ from the files."""
     return [task for (task,) in connection.execute("SELECT task FROM search_unit WHERE is_current = 0")]
 
 
@@ -352,7 +352,7 @@ def is_task_folder(paths: ProjectPaths, name: str) -> bool:
 
 
 def find_current(connection: sqlite3.Connection, paths: ProjectPaths, task_id: str | None = None) -> set[str]:
-    """Return the tasks whose files have the stamps with which they were indexed, of all tasks or of one."""
+    """Return the tasks, of all or only one, whose files have the indexed stamps."""
     only, values = ("", ()) if task_id is None else (" WHERE task = ?", (task_id,))
     rows = connection.execute(f"SELECT path, task, attempt, is_current, stamps FROM search_unit{only}", values)
     current: set[str] = set()
@@ -400,7 +400,7 @@ def _entries(folder: str, name: str) -> list[str]:
 
 
 def _read_stamp(folder: str, name: str) -> NamedStamp | None:
-    """Return the stamp of a file or folder, or of a link that leads nowhere; None if it does not exist."""
+    """Return the stamp of a file, folder or broken link; None if it does not exist."""
     path = f"{folder}/{name}"
     try:
         found = os.stat(path)  # noqa: PTH116 (faster than a Path)
@@ -417,7 +417,7 @@ def _read_stamp(folder: str, name: str) -> NamedStamp | None:
 
 
 class Block(NamedTuple):
-    """Records of one unit, compressed; `kinds` has a bit for each kind, `first` and `last` are times."""
+    """Compressed records of a unit; `kinds` is a bit mask, `first`, `last` are times."""
 
     kinds: int
     first: int | None
@@ -427,7 +427,7 @@ class Block(NamedTuple):
 
 
 def pack_block(hits: Sequence[SearchHit], file: str) -> tuple[Block, str]:
-    """Return records of a unit, most of them in `file`, and the text to index, both without secrets."""
+    """Return records of a unit, mostly in `file`, and text to index; masks secrets."""
     records: list[tuple[Any, ...]] = []
     texts = _mask_all([hit.text for hit in hits])
     for hit, text in zip(hits, texts, strict=True):
@@ -444,7 +444,7 @@ def pack_block(hits: Sequence[SearchHit], file: str) -> tuple[Block, str]:
 def unpack_block(
     data: object, checksum: object, file: str, task: str, words: SearchWords, kinds: int
 ) -> list[SearchHit]:
-    """Return the records of a block that contain all words and have one of these kinds.
+    """Return the records of a block that contain all words, of these kinds.
 
     Raises DamagedError if the block is not as written.
     """
@@ -474,7 +474,7 @@ def microseconds(at: datetime | None) -> int | None:
 
 
 def _mask_all(texts: list[str]) -> list[str]:
-    """Mask the secrets in all texts, in one call if no secret reaches from one into the next."""
+    """Mask the secrets in all texts, in one call if none reaches into the next text."""
     if not may_contain_secret("\n".join(texts)):
         return texts
     wanted = [number for number, text in enumerate(texts) if may_contain_secret(text)]
@@ -504,7 +504,7 @@ def _batches(hits: Iterator[SearchHit]) -> Iterator[list[SearchHit]]:
 
 
 def check_words(connection: sqlite3.Connection) -> None:
-    """Raise DamagedError if the trigrams are not as written; SQLite would just find less in them."""
+    """Raise DamagedError if the trigrams changed: SQLite would just find less."""
     known = get_meta(connection, WORDS)
     if known is not None and known != _checksum_of_words(connection):
         raise DamagedError("the search words differ from their checksum")
@@ -551,9 +551,9 @@ class WordFiller:
         self._must_check = True
 
     def fill(self, database: Database, seconds: float) -> bool:
-        """Index outdated tasks for some time, in one transaction; return whether something is left to do now.
+        """Index outdated tasks for some time; return whether something is left to do now.
 
-        Raises DamagedError, or sqlite3.Error if the index cannot be written.
+        Writes in one transaction. Raises DamagedError, or sqlite3.Error if the index cannot be written.
         """
         until = monotonic() + seconds
         connection = database.writer
@@ -574,7 +574,7 @@ class WordFiller:
         return False
 
     def _find_outdated(self, connection: sqlite3.Connection) -> None:
-        """Queue the tasks that are known to be outdated and, from time to time, those whose files differ."""
+        """Queue tasks known to be outdated and, at times, those whose files differ."""
         now = monotonic()
         found = dict.fromkeys(outdated_tasks(connection))
         if self._must_check and now - self._checked_at > _CHECK_SECONDS:
@@ -601,7 +601,7 @@ class WordFiller:
                 break
 
     def _index(self, connection: sqlite3.Connection, task_id: str, until: float) -> _Result:
-        """Index what differs from the files of a task; after `until`, not more than one file."""
+        """Index what differs from the files of a task; after `until`, at most one file."""
         rows = connection.execute("SELECT path, id, stamps FROM search_unit WHERE task = ?", (task_id,))
         units: dict[str, tuple[int, bytes]] = {path: (id, stamps) for path, id, stamps in rows}
         if not is_task_folder(self._paths, task_id):

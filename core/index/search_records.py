@@ -1,4 +1,4 @@
-"""Read the searched records of task folders, of the error log and of the debug memory."""
+"""Read the searched records of task folders, error log and debug memory."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Owner(Struct, frozen=True, array_like=True):
 
 
 class LogPart:
-    """A part of an action log; `lines` and `actions` are the numbers of its last line and action."""
+    """A part of an action log; `lines` and `actions` are its last line and action."""
 
     __slots__ = ("actions", "attempt", "file", "lines", "task_id")
 
@@ -129,7 +129,7 @@ class LogPart:
 
 
 class TaskRecords(SearchReader):
-    """Reads the records of task folders that contain all words; by default, all records.
+    """Reads the records of task folders that contain all words; by default, all.
 
     A record may be found several times: as an entry of the trajectory or in the summary besides its own file.
     """
@@ -311,7 +311,7 @@ class ErrorRecords(SearchReader):
     """Reads the matching records of the error log and of debug sessions."""
 
     def hits(self, snapshot: Snapshot | None = None) -> Iterator[SearchHit]:
-        """Yield all matching errors, in no particular order: those of `snapshot`, or of the files."""
+        """Yield all matching errors, unordered: those of `snapshot`, or of the files."""
         if snapshot is not None:
             file = self._paths.relative(self._paths.events)
             yield from (hit for event in EventView.of(snapshot.events).errors for hit in self._of_event(event, file))

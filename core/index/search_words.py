@@ -103,7 +103,7 @@ class SearchFilters(Struct, frozen=True, kw_only=True):
 
 
 class SearchWords:
-    """Words of a query; a text matches if it contains all of them, in any order and case.
+    """Words of a query; a text matches if it contains all, in any order and case.
 
     Text between double quotes is a phrase: its words must follow each other, separated by white space. Raises BadInput
     if the query is empty or too long.
@@ -156,7 +156,7 @@ class SearchWords:
         return self._words
 
     def rank(self, text: str) -> int:
-        """Rank a text that contains all words: 2 for whole words together, 1 for whole words, 0 for parts."""
+        """Rank a matching text: 2 for whole words together, 1 whole words, 0 parts."""
         text = " ".join(text.casefold().split())
         if self._together.search(text):
             return 2
@@ -220,7 +220,7 @@ def parse_search(text: str, paths: ProjectPaths, now: datetime) -> tuple[SearchW
 
 
 def parse_moment(text: str, now: datetime, *, end_of_day: bool) -> datetime:
-    """Parse a past or future time or an age: `2026-02-01`, `36h`, `7d`, `2w`; raises BadInput."""
+    """Parse a past or future time or an age: `2026-02-01`, `36h`; raises BadInput."""
     try:
         return parse_past_time(text, now, end_of_day=end_of_day)
     except BadInput:

@@ -1,4 +1,4 @@
-"""The texts of patterns by which an index finds similar ones; see docs/retrieval.md#similarity.
+"""Index of pattern texts to find similar ones; see docs/retrieval.md#similarity.
 
 They are indexed in the order of their places, some at a time, because those of 100,000 patterns take seconds.
 """
@@ -60,7 +60,7 @@ class SimilarityIndex:
 
     @classmethod
     def open(cls, index: StoredPatternIndex, reader: Reader, patterns: Mapping[str, Pattern]) -> SimilarityIndex:
-        """Return the index of the similar patterns of a view; `has_similarity` must be true for it."""
+        """Return the index of similar patterns of a view; requires `has_similarity`."""
         rows = index.rows
         assert isinstance(rows, RowsById)
         ids, numbering = rows.ids, rows.ids.numbering
@@ -104,7 +104,7 @@ class SimilarityIndex:
 
 
 class _Texts(Sequence[str]):
-    """The compared text of the pattern in each row, made when it is first used; that of the last ones on each use."""
+    """Compared texts of patterns by row, made when used; the first made are kept."""
 
     def __init__(self, ids: Sequence[str], patterns: Mapping[str, Pattern]) -> None:
         self._ids = ids
@@ -134,7 +134,7 @@ class _Texts(Sequence[str]):
 
 @dataclass(frozen=True)
 class _TextBlock:
-    """The texts of the patterns of one type, each as its `sorted_words`; the rows are those of all patterns."""
+    """Texts of the patterns of one type as `sorted_words`; rows are of all patterns."""
 
     ids: Sequence[str]  # by row, as the texts
     texts: Sequence[str]
@@ -145,7 +145,7 @@ class _TextBlock:
     read_hashes: Callable[[], Hashes]  # the min-hashes by row
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
-        """Return (ID, similarity) above `threshold`; compares the texts that share most, at most `_MAX_CANDIDATES`."""
+        """Return (ID, similarity) above `threshold`, of the texts that share most."""
         return self._compare(text, self._find_candidates(text, threshold).choose(), threshold)
 
     def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:
@@ -214,7 +214,7 @@ class _TextBlock:
         return next(found for _, found in self._find_hashed(np.array([row], np.int32)))
 
     def _find_sharing(self, size: int, lists: list[Rows], threshold: float, first: int = 0) -> _Candidates:
-        """Find rows from `first` on that are often enough in the lists of a text with `size` words."""
+        """Find rows from `first` on that share enough words with a text of `size` words."""
         if not lists:
             return _Candidates(np.empty(0, np.intp), np.empty(0, np.intp), 0)
         counts = np.bincount(np.concatenate(lists) - first, minlength=len(self.sizes) - first)
@@ -260,9 +260,9 @@ def has_similarity(reader: Reader) -> bool:
 
 
 def extend_similarity(writer: Reader, patterns: Mapping[str, Pattern], most: int) -> bool:
-    """Index the texts of up to `most` further patterns, in the open transaction; return whether all are indexed.
+    """Index up to `most` further patterns; return whether all are indexed.
 
-    Takes about 50 us each.
+    Writes in the open transaction; takes about 50 us each.
     """
     rest = _find_rest(writer, most + 1)
     if not rest:

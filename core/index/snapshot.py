@@ -1,4 +1,4 @@
-"""A snapshot of a project that has the records of one view of the index, and the differences between two of them."""
+"""Snapshots with the records of one view of the index, and their differences."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FOREIGN_DECODER: Final = msgspec.msgpack.Decoder(tuple[frozenset[str], frozense
 
 
 class ProjectFiles:
-    """Reads what a snapshot shows and the index does not contain: the logs, and what they say about each other.
+    """Reads what a snapshot shows and the index does not contain, mainly the logs.
 
     `findings` are of the settings. `open_logs` returns the reader of the logs, by default a new one.
     """
@@ -134,11 +134,11 @@ class IndexedSnapshot(Snapshot):
         return self._files.project
 
     def follows(self, before: Snapshot) -> bool:
-        """Return whether a delta leads from another view to this one: both are of the same index."""
+        """Return whether a delta leads from another view to this one, of the same index."""
         return isinstance(before, IndexedSnapshot) and self.reader.shares_records(before.reader)
 
     def take_unchanged(self, before: IndexedSnapshot, delta: Delta) -> None:
-        """Take the fields of an older view that did not change, so that they stay the same objects."""
+        """Take unchanged fields of an older view, so that they stay the same objects."""
         for name in COLLECTIONS:
             if not getattr(delta, name):
                 mapping = getattr(before, name)
@@ -224,7 +224,7 @@ class IndexedSnapshot(Snapshot):
 
 
 class ChangedSnapshot(Snapshot):
-    """The records of a view with other values of some fields, which are not in the index."""
+    """A view with other values of some fields, which are not in the index."""
 
     __slots__ = ("_base",)
     _base: Snapshot
@@ -257,7 +257,7 @@ def read_curation(reader: Reader) -> CurationState:
 
 
 def require_partial(reader: Reader, name: str) -> None:
-    """Raise DamagedError if a value is missing that each index of a whole project has.
+    """Raise DamagedError if a value is missing that every complete index has.
 
     The names of values have no checksum, and without decisions a withheld text would be given to agents.
     """

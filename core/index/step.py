@@ -1,4 +1,4 @@
-"""One transaction that brings the index closer to the files: what changed files say, joined, and what follows."""
+"""One transaction of an index update: changed files, joins, and what follows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _MAX_NAMED: Final = 3  # patterns that a finding names
 
 
 class Sources(NamedTuple):
-    """What the index of a project is made from; `files` make the fields of snapshots that are not in the index."""
+    """What an index is made from; `files` makes the fields of snapshots it lacks."""
 
     paths: ProjectPaths
     settings: Settings
@@ -124,7 +124,7 @@ class Step:
             self.joiner.report(f"{_CLOSED}{folder}", (problem.finding(folder),))
 
     def _mark_tasks(self, changed: Iterable[str]) -> None:
-        """Note the tasks in whose folders something changed; a search reads their files until they are indexed."""
+        """Note tasks with changes; a search reads their files until they are indexed."""
         folder = self._sources.paths.relative(self._sources.paths.tasks)
         tasks = {path[len(folder) + 1 :].split("/")[0] for path in changed if path.startswith(f"{folder}/")}
         sql = (
@@ -134,7 +134,7 @@ class Step:
         self._connection.executemany(sql, ((f"{folder}/{task}", task) for task in tasks if is_text(task)))
 
     def take(self, file: FileParts, stamp: Stamp) -> None:
-        """Write what a file says; `stamp` is that of the sweep. An incomplete file keeps its last good content."""
+        """Write a file (`stamp`: of the sweep); a torn one keeps its last good content."""
         if file.problem is not None and file.problem.torn:
             self._keep_torn(file.path, stamp, file.problem)
         elif file.stamp is None:
@@ -180,7 +180,7 @@ class Step:
             self._derive()
 
     def _derive(self) -> None:
-        """Score patterns, and index texts, where what they depend on changed; not the texts of a first load."""
+        """Update scores and texts whose inputs changed; not the texts of a first load."""
         settings = self._sources.settings
         key = msgspec.msgpack.encode(msgspec.to_builtins(settings))
         is_same = key == get_meta(self._connection, _SETTINGS)
@@ -260,7 +260,7 @@ class Step:
                 self._write_team(parsed.team if parsed is not None else None)
 
     def _write_team(self, sent: TeamEvidence | None) -> None:
-        """Write the sums of a team that the user has joined: those in a file of another project are claims."""
+        """Write the sums of a joined team; those in files of other projects are claims."""
         is_usable = self._sources.origins.do_claims_count or is_joined(self._sources.paths.project)
         team = sent if sent is not None and is_usable else NO_TEAM
         value = msgspec.msgpack.encode(msgspec.structs.replace(team, sums={}))

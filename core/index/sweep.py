@@ -1,4 +1,4 @@
-"""Find the record files that changed since they were indexed, by comparing stamps.
+"""Find record files that changed since they were indexed, by comparing stamps.
 
 Folders that were listed before are listed again only if their own stamp changed: that alone says which names a folder
 contains. Each file is asked for its stamp, because a write in place changes no folder. Processes that must answer at
@@ -40,7 +40,7 @@ _FileRow = tuple[str, int, int, int, int]
 
 
 class Sweep(NamedTuple):
-    """What differs from the index: `changed` files with their stamps, and `removed` ones.
+    """What differs from the index: `changed` files with stamps, and `removed` ones.
 
     `unreadable` has the problem of each folder that cannot be listed. `listed` are rows of folders to be stored, and
     `left` folders that are not listed any more. `paths` are those that were compared; None if all were.
@@ -104,7 +104,7 @@ def _opened(folder: Path) -> Iterator[int]:
 def _find_changed_folders(
     project: int, files: Mapping[str, _FileRow], folders: Mapping[str, FolderRow]
 ) -> tuple[str, ...]:
-    """Return the folders that must be walked through: those that differ from their rows, and those without a row."""
+    """Return the folders to walk: those that differ from their row or have none."""
     found = {root for root in ROOT_FOLDERS if root not in folders}
     for path, *row, names, _ in folders.values():
         if _differs(path, row, project, follows_link=path in ROOT_FOLDERS):
@@ -126,7 +126,7 @@ def _find_changed_folders(
 def _find_differing(
     project: int, tops: Iterable[str], files: Mapping[str, _FileRow], folders: Mapping[str, FolderRow]
 ) -> list[str]:
-    """Return the files that differ from their rows, or have none, and all files below `tops`."""
+    """Return the files that differ from their row or have none, and all below `tops`."""
     below = tuple(f"{top}/" for top in tops)
     found = []
     for path, *row in files.values():
@@ -144,7 +144,7 @@ def _find_differing(
 
 
 def _differs(path: str, row: Sequence[int], project: int | None = None, *, follows_link: bool = False) -> bool:
-    """Return whether the stamp of a path, which may be relative to the open folder `project`, is not that of a row."""
+    """Return whether a path (relative to open folder `project`) differs from a row."""
     try:
         status = os.stat(path, dir_fd=project, follow_symlinks=follows_link)
     except OSError:
@@ -183,7 +183,7 @@ _NOTHING_FOREIGN: Final = msgspec.msgpack.encode(((), ()))
 
 
 class Changes(NamedTuple):
-    """Project-relative paths that differ from the index, and the folders that have another time.
+    """Project-relative paths that differ from the index, and folders that changed.
 
     `origins` is whether the user's state says something else about the decisions.
     """
@@ -208,7 +208,7 @@ def find_changes(paths: ProjectPaths, reader: Reader, origins: Origins) -> Chang
 
 
 def origins_key(paths: ProjectPaths, origins: Origins, reader: Reader) -> bytes:
-    """Return a value that is another one if decisions, or the end of their log, may mean something else than before."""
+    """Return a key that changes if decisions or their log's end may mean otherwise."""
     ledger = paths.ledger
     is_odd = os.path.lexists(ledger) and (ledger.is_symlink() or not ledger.is_file())
     # Own events count for patterns from elsewhere alone, and each recorded event is one.
@@ -217,7 +217,7 @@ def origins_key(paths: ProjectPaths, origins: Origins, reader: Reader) -> bytes:
 
 
 def _decisive_files(reader: Reader) -> Iterator[_FileRow]:
-    """Yield the rows of pattern files and logs, and of the files that loops at work were joined from."""
+    """Yield rows of pattern files, logs, and files that loops at work came from."""
     sql = "SELECT path, inode, size, mtime, ctime FROM file WHERE path > ? AND path < ?"
     for folder in _DECISIVE:
         yield from reader.rows(sql, f"{folder}/", f"{folder}0")
@@ -232,7 +232,7 @@ def _decisive_files(reader: Reader) -> Iterator[_FileRow]:
 
 
 def _new_entries(project: str, folder: str, reader: Reader) -> list[str] | None:
-    """Return the entries that a folder did not have when it was listed last; None if it has the same time."""
+    """Return entries of a folder that its last listing lacks; None if unchanged."""
     known = reader.row("SELECT inode, size, mtime, ctime, folders, files FROM folder WHERE path = ?", folder)
     if known is None and not os.path.lexists(f"{project}/{folder}"):
         return None

@@ -1,8 +1,8 @@
-"""Posting lists, and the indexes of patterns and learnings that read them; see docs/architecture.md#index.
+"""Posting lists, and the indexes of patterns and learnings that read them.
 
 A posting list is stored in chunks of `CHUNK` rows, so that a changed pattern rewrites a few kilobytes for each word
 that it gained or lost. Patterns are numbered by their place, learnings and works by their row. See
-docs/retrieval.md#reflections and docs/retrieval.md#past-tasks.
+docs/architecture.md#index, docs/retrieval.md#reflections and docs/retrieval.md#past-tasks.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _split_chunks(changes: array[int]) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 class StoredPostings:
-    """Posting lists that are read when they are needed; `numbering` is that of patterns, whose rows are not places."""
+    """Posting lists, read on use; patterns have a `numbering`: rows are not places."""
 
     def __init__(self, reader: Reader, numbering: Numbering | None = None) -> None:
         self._reader = reader
@@ -207,7 +207,7 @@ def fill_terms(writer: Reader, patterns: Mapping[str, Pattern]) -> None:
 
 
 def update_terms(old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta) -> None:
-    """Index the changed patterns again; `old` is the view before the change, `new` that of the open transaction."""
+    """Index changed patterns again; `new` is the view of the open transaction."""
     changes = _TermChanges(new.reader)
     for place, last, pattern in list_changes(old, new, delta):
         changes.replace(place, last, pattern)
@@ -217,7 +217,7 @@ def update_terms(old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta) -> No
 def list_changes(
     old: IndexedSnapshot, new: IndexedSnapshot, delta: Delta
 ) -> Iterator[tuple[int, Pattern | None, Pattern | None]]:
-    """Yield the places of changed patterns, each with the pattern before and after; see `update_terms`."""
+    """Yield place, old and new pattern of each change; see `update_terms`."""
     for id in sorted(delta.patterns):
         pattern, place, old_place = new.patterns.get(id), find_place(new.reader, id), find_place(old.reader, id)
         if old_place is not None:
@@ -262,7 +262,7 @@ _decode_learning: Final = Decoder[Learning](Learning)
 
 
 class StoredRows(Sequence[_Item], Generic[_Item]):
-    """Values of a table by row, read when they are needed; `empty` where there is none."""
+    """Values of a table by row, read when needed; `empty` where there is none."""
 
     def __init__(self, reader: Reader, table: str, column: str, decode: Any, size: int, empty: _Item) -> None:
         self._reader = reader
@@ -315,7 +315,7 @@ class _Works(Mapping[str, ComparableWork]):
 
 
 class LearningIndex:
-    """Learnings of one view with what they are compared by; posting lists and records are read when they are needed.
+    """Learnings of a view with what they are compared by, read when needed.
 
     Arrays and sequences of learnings, and of their tasks and loops, are by row; unused rows are "" or None.
     """
@@ -432,13 +432,13 @@ def _count(rows: Rows | None, live: NDArray[np.bool_]) -> int:
 
 
 def fill_learnings(writer: Reader, snapshot: Snapshot) -> None:
-    """Index the learnings of all sources; takes about 40 us each. The tables must be empty."""
+    """Index learnings of all sources, about 40 us each; the tables must be empty."""
     sources = (*snapshot.reflections, *map(memory_source, snapshot.memory_tasks))
     _LearningWriter(writer, snapshot, is_empty=True).replace(sources)
 
 
 def update_learnings(old: Snapshot, new: IndexedSnapshot, delta: Delta) -> None:
-    """Index the learnings of changed sources again; `old` is the snapshot before the change."""
+    """Index the learnings of changed sources again; `old` is the snapshot before."""
     writer = new.reader
     works = [f"task/{id}" for id in delta.tasks | delta.memory_tasks] + [f"loop/{id}" for id in delta.loops]
     needs = [f"attempt/{id}" for id in delta.attempts]

@@ -1,4 +1,4 @@
-"""What texts are found and compared by in one view of an index; see docs/architecture.md#index.
+"""Indexes of the texts of one view; see docs/architecture.md#index.
 
 The past tasks among them are those in which patterns worked, with the weights that are fitted to them; see
 docs/retrieval.md#past-tasks and docs/retrieval.md#learned-weights.
@@ -217,7 +217,7 @@ def _find_task(loop: Loop | None, board: Scoreboard) -> SuccessfulTask | None:
 
 
 def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> WordWeights:
-    """Return the weights that are fitted to past tasks; fits them if those stored are for other tasks or texts."""
+    """Return weights for past tasks; fits them if those stored are for other inputs."""
     inputs = FitInputs.of(past, patterns)
     if inputs is None:
         return WordWeights()
@@ -229,7 +229,7 @@ def read_weights(reader: Reader, past: PastTasks, patterns: Mapping[str, Pattern
 
 
 def store_weights(writer: Reader, past: PastTasks, patterns: Mapping[str, Pattern]) -> bool:
-    """Fit the weights if those stored are for other tasks or texts, which takes 100 ms; return whether they were."""
+    """Fit weights, in 100 ms, if those stored are for other inputs; return whether."""
     inputs = FitInputs.of(past, patterns)
     stored = writer.meta(_WEIGHTS)
     if inputs is None or (stored is not None and stored[: len(inputs.digest)] == inputs.digest):
@@ -297,7 +297,7 @@ class Texts:
         return read_weights(self.reader, self.past_tasks, self.snapshot.patterns)
 
     def suppose(self, snapshot: Snapshot, delta: Delta, board: Scoreboard) -> SupposedTexts:
-        """Return the texts of a dry run, which changes no other records than patterns; `board` has its scores."""
+        """Return the texts of a dry run that changes patterns alone, scored in `board`."""
         return SupposedTexts(self, snapshot, delta.patterns, board, board.inputs.changed_work)
 
     def prepare(self) -> None:
@@ -306,7 +306,7 @@ class Texts:
 
 
 class SupposedTexts(Texts):
-    """Indexes of the texts of a dry run: those of a view, with what differs in memory.
+    """Indexes of the texts of a dry run: those of a view, with changes in memory.
 
     `changed` are the IDs of all patterns that differ from the view, and `changed_work` the loops whose uses of patterns
     may differ; None if those of any may.
@@ -349,7 +349,7 @@ class SupposedTexts(Texts):
 
 
 def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
-    """Return a reader of a database in memory; `places` are the row number and ID of each pattern."""
+    """Return an in-memory reader; `places` are row number and ID of each pattern."""
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN")
@@ -360,7 +360,7 @@ def _open_memory(places: Iterable[tuple[int, str]]) -> Reader:
 
 
 def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
-    """Return a reader of a database in memory with the texts of a snapshot; `board` has its scores."""
+    """Return an in-memory reader of the texts of a snapshot, scored in `board`."""
     reader = _open_memory(enumerate(snapshot.patterns, 1))
     loops = ((Kind.LOOP, id, "", -number, 0, b"") for number, id in enumerate(snapshot.loops))
     sql = "INSERT INTO record (kind, id, key, place, is_open, data) VALUES (?, ?, ?, ?, ?, ?)"
@@ -370,7 +370,7 @@ def _fill_memory(snapshot: Snapshot, board: Scoreboard | None) -> Reader:
 
 
 def forget_texts(connection: sqlite3.Connection) -> None:
-    """Delete the indexes of all texts, in the open transaction; `fill_texts` makes them again."""
+    """Delete all text indexes in the open transaction; `fill_texts` makes them again."""
     from core.index.similarity import DONE
 
     for table in _FILLED_TABLES:
@@ -385,13 +385,13 @@ def load_texts(snapshot: IndexedSnapshot) -> Texts | None:
 
 
 def find_texts(snapshot: Snapshot, board: Scoreboard) -> Texts:
-    """Return the indexes of the texts of a snapshot: the stored ones of a view of the index, else new ones."""
+    """Return the text indexes of a snapshot: stored ones of a view, else new ones."""
     stored = load_texts(snapshot) if isinstance(snapshot, IndexedSnapshot) else None
     return stored or Texts(snapshot, board=board)
 
 
 def fill_texts(writer: Reader, snapshot: Snapshot, board: Scoreboard | None) -> None:
-    """Index all texts of a snapshot in memory, in the open transaction; none may be stored.
+    """Index all texts of a snapshot, in the open transaction; none may be stored.
 
     Takes 3 s for 100,000 patterns and 3,000 loops. `board` has its scores; without it there are no past tasks.
     """
@@ -410,10 +410,10 @@ def update_texts(
     board: Scoreboard,
     changed_work: frozenset[str] | None,
 ) -> None:
-    """Index what changed, in the open transaction of the reader of `after`; nothing if no texts are stored.
+    """Index what changed; does nothing if no texts are stored.
 
-    `before` is the view that the stored texts are of. `board` has the scores of `after`. `changed_work` are the loops
-    whose uses of patterns may have changed, None if any may.
+    Writes in the open transaction of `after`. `before` is the view that the stored texts are of. `board` has the scores
+    of `after`. `changed_work` are the loops whose uses of patterns may have changed, None if any may.
     """
     from core.index.similarity import update_similarity
 

@@ -1,4 +1,4 @@
-"""Results of slow searches for review questions, stored so that what has not changed is not searched again."""
+"""Stored results of slow searches for questions, to skip what has not changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Verdict = TypeVar("_Verdict", bound=Struct)
 
 
 class StoredVerdicts(Protocol):
-    """Verdicts as bytes, by kind and key, made by the same code with the same settings.
+    """Verdicts as bytes by kind and key, made by the same code and settings.
 
     They are derived: one that is lost is made again. Both methods are called by one thread at a time.
     """
@@ -97,7 +97,7 @@ class IndexVerdicts:
 
 
 class ViewVerdicts:
-    """The verdicts that one view of an index has; storing others is without effect. See `IndexVerdicts`."""
+    """The verdicts of one view of an index, read-only; see `IndexVerdicts`."""
 
     def __init__(self, reader: Reader, rooms: Sequence[str], settings: bytes) -> None:
         self._reader = reader
@@ -114,7 +114,7 @@ class ViewVerdicts:
 def read_verdicts(
     stored: StoredVerdicts, kind: str, keys: Iterable[str], verdict_type: type[_Verdict]
 ) -> dict[str, _Verdict]:
-    """Return the stored verdicts of these keys; one that cannot be decoded counts as not stored."""
+    """Return the stored verdicts of these keys, without those that cannot be decoded."""
     decoder, found = msgspec.msgpack.Decoder(verdict_type), dict[str, _Verdict]()
     for key, data in stored.get(kind, keys).items():
         try:
