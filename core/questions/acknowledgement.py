@@ -1,4 +1,4 @@
-"""Questions that a person only acknowledges: an agent asks for help, or a test passed because it checks less."""
+"""Questions a person only acknowledges: calls for help, tests that check less."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAITS: Final = "an agent waits until a person helps"  # Why an escalation comes 
 
 
 def ask_escalations(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about escalated debug sessions whose work has not ended, newest first; only recent ones are urgent."""
+    """Ask about open escalated debug sessions, newest first; old ones are not urgent."""
     now = asker.now
     for call in sorted(asker.records.escalated, key=lambda one: one.at or now, reverse=True):
         if call.has_ended:  # no agent waits for the answer
@@ -91,7 +91,7 @@ class WeakenedTests(Struct, frozen=True):
 
 
 def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadExtractor) -> Steps[WeakenedTests]:
-    """Read the logs of the newest attempts that ended; one that is the same as `before` is not read again."""
+    """Read the logs of the newest ended attempts that `before` has not read."""
     if not view.settings.extraction.enabled:
         return WeakenedTests()
     ended = (one for one in view.snapshot.attempts.values() if not one.is_open and one.errors != 0)
@@ -107,7 +107,7 @@ def find_weakened_tests(view: ProjectState, before: WeakenedTests, load: LoadExt
 
 
 def ask_weakened_tests(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about tests that passed because they check less; docs/extraction.md#weakened-tests."""
+    """Ask about tests made to check less; docs/extraction.md#weakened-tests."""
     for test in asker.found.weakened:
         command, failure = visible_line(test.command, 60), visible_line(test.failure, 120)
         files = visible_line(", ".join(test.files), 80) or "a test"

@@ -65,7 +65,7 @@ class Answer:
 
     @property
     def result(self) -> str:
-        """What the answer does to lessons, for a summary: `kept`, `removed`, `new`, `merged` or `put off`; else ""."""
+        """Effect on lessons: `kept`, `removed`, `new`, `merged` or `put off`; else ""."""
         return _RESULTS.get(self.command.verb, "")
 
     @property
@@ -99,7 +99,7 @@ def not_now(item: ReviewItem, state: ProjectState, label: str, days: int) -> Ans
 
 
 def new_text(item: ReviewItem, state: ProjectState, label: str, effect: str) -> Iterator[Answer]:
-    """Yield yes, which accepts a text that no person has approved, and no, which archives it."""
+    """Yield yes, which accepts an unapproved text, and no, which archives it."""
     assessment = state.assessment(item.subject)
     release, blocked = commands.Release(item.subject), assessment.blocked
     yield yes(label, effect, release, needs_reason=blocked, matters=assessment.quarantined)
@@ -115,7 +115,7 @@ def decision(command: PatternCommand, effect: str, state: ProjectState, *, needs
 
 
 def promotion(id: str, state: ProjectState, *, is_asked: bool = False) -> Answer:
-    """Return the promotion; a deprecated pattern can be promoted at once only where its re-enabling `is_asked`."""
+    """Return the promotion; a deprecated pattern needs `is_asked` to be re-enabled."""
     assessment = state.assessment(id)
     effect = "proven: ranked first until reset"
     if state.has_low_rate(id):

@@ -1,7 +1,4 @@
-"""What the review queue is made from, and how a question is made: its texts, impact and priority.
-
-See docs/curation.md#review-order.
-"""
+"""Texts, impact and priority of review questions; docs/curation.md#review-order."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ _DECIDES: Final = {Verb.RESET, Verb.PROMOTE, Verb.DEPRECATE, Verb.RELEASE, Verb.
 
 
 class JoinedOffer(Struct, frozen=True):
-    """An offer, and the IDs of its loop and of the loops that offer nothing beyond it."""
+    """An offer, with the IDs of its loop and of loops that offer nothing beyond it."""
 
     offer: Extraction
     sources: tuple[str, ...]
@@ -67,7 +64,7 @@ class RecurringLearning(Struct, frozen=True, array_like=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What the searches for questions found, in the order of their turns; see `core.questions.search`."""
+    """Results of the searches in `core.questions.search`, in order of their turns."""
 
     offers: tuple[JoinedOffer, ...] = ()
     alike: tuple[tuple[str, str, float], ...] = ()
@@ -156,9 +153,9 @@ class Asker:
         other: str = "",
         propose: Callable[[], Inversion] | None = None,
     ) -> ReviewItem:
-        """Return the question that `make` makes, or the known one if nothing that its texts depend on has changed.
+        """Return the known question if its facts are unchanged, else that of `make`.
 
-        They may depend on the subject, the number of its injections and uses, and `facts`.
+        Its texts may depend on the subject, the number of its injections and uses, and `facts`.
         """
         key = kind, subject, other
         facts = (self.patterns[subject], self.counts(subject), *facts)
@@ -245,7 +242,7 @@ class Asker:
         return describe_counts(*self.counts(pattern_id), is_warning=self.is_warning(pattern_id))
 
     def counts(self, pattern_id: str) -> tuple[int, int, int, int]:
-        """Return how often a pattern was injected, applied, applied with success, and seen."""
+        """Return how often a pattern was injected, used, used with success, and seen."""
         row, board = self.board.row(pattern_id), self.board
         return board.given.item(row), self._uses.item(row), board.successes.item(row), board.seen.item(row)
 
@@ -255,9 +252,9 @@ class Asker:
 
     @cached_property
     def decided(self) -> dict[str, Verb]:
-        """The decisions of the reviewer within `HOLDS` by pattern, without a new result or another text since.
+        """The reviewer's decisions within `HOLDS`, by pattern.
 
-        A later decision of another person opens the question again.
+        Without those before a new result or another text. A later decision of another person opens the question again.
         """
         verbs, seen = dict[str, Verb](), set[str]()
         for decision in reversed(self.records.decisions):
@@ -277,7 +274,7 @@ class Asker:
         return verbs
 
     def place(self, pattern_id: str) -> str:
-        """Describe how often a pattern was given, and the rate from which loops should get it."""
+        """Describe how often a pattern was given, and the rate needed to give it."""
         rate = "rate of right warnings" if self.is_warning(pattern_id) else "success rate"
         return f"{self.describe_uses(pattern_id)}; the limit of the {rate} is {good_enough(self.settings):.0%}"
 

@@ -1,4 +1,4 @@
-"""Whether instructions for agents that contradict or repeat each other are fine: find them, ask, answer.
+"""Contradicting or repeated instructions for agents: find them, ask, answer.
 
 See docs/instructions.md#pairs.
 """
@@ -64,14 +64,14 @@ class Compared(Struct, frozen=True):
 
 
 class FoundPairs(NamedTuple):
-    """The pairs that were found, and a finding if not all instructions with common words were compared."""
+    """Pairs found, and a finding if some with common words were not compared."""
 
     pairs: tuple[InstructionPair, ...]
     findings: tuple[Finding, ...] = ()
 
 
 def collect_instructions(snapshot: Snapshot, board: Scoreboard) -> Iterator[PlacedInstruction]:
-    """Yield the instructions of agents' files, of their memories, and of the patterns that agents may get."""
+    """Yield the instructions of agents' files, memories and injectable patterns."""
     in_memories = {lesson.file for lesson in snapshot.lessons.values()}
     for file in snapshot.instructions.values():
         if file.id not in in_memories:
@@ -93,14 +93,14 @@ def collect_instructions(snapshot: Snapshot, board: Scoreboard) -> Iterator[Plac
 
 
 def index_instructions(view: ProjectState) -> dict[str, PlacedInstruction]:
-    """Return the instructions that are compared, by their texts; {} if that is switched off."""
+    """Return the compared instructions by their texts; {} if that is switched off."""
     if not view.settings.sources.instructions:
         return {}
     return {one.text: one for one in islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS)}
 
 
 def find_view_pairs_in_steps(view: ProjectState) -> Steps[FoundPairs]:
-    """Compare all instructions of a project, by words, and by vectors where there are some."""
+    """Compare all instructions of a project by words, and by vectors if available."""
     placed = list(islice(collect_instructions(view.snapshot, view.board), MAX_INSTRUCTIONS))
     yield
     return (yield from find_pairs_in_steps(placed, view.instruction_embeddings))
@@ -133,7 +133,7 @@ def _pattern_text(pattern: Pattern) -> str:
 def find_pairs_in_steps(
     placed: Iterable[PlacedInstruction], vectors: Embeddings[PlacedInstruction] | None = None
 ) -> Steps[FoundPairs]:
-    """Compare the instructions with those that have words in common; contradictions first, then the most alike.
+    """Compare instructions with common words; contradictions first, then most alike.
 
     `vectors` add those whose meaning is close. In a large set, each is compared only with the most similar ones.
     """
@@ -199,7 +199,7 @@ def _group_of(pair: InstructionPair) -> tuple[str, ...]:
 
 
 def compare_placed(one: Compared, other: Compared, closeness: float | None = None) -> InstructionPair | None:
-    """Compare two instructions, also by what they are about and for which files they are."""
+    """Compare two instructions, also by their areas and the files they are for."""
     if one.placed.id == other.placed.id and one.placed.lines == other.placed.lines:
         return None
     result = compare_instructions(one.parsed, other.parsed, closeness)
@@ -224,12 +224,12 @@ def compare_placed(one: Compared, other: Compared, closeness: float | None = Non
 
 
 def _have_same_scope(one: PlacedInstruction, other: PlacedInstruction) -> bool:
-    """Return whether two instructions are for the same files: what is for fewer files is an exception, no conflict."""
+    """Return whether two scopes share a glob; a narrower one is only an exception."""
     return one.scope == other.scope or not set(one.scope).isdisjoint(other.scope)
 
 
 def _areas_of(instruction: PlacedInstruction) -> frozenset[Area]:
-    """Return what an instruction is about: what its text does not say, its section and the files it is for do."""
+    """Return the areas of a text, and those that only its section and files name."""
     endings = (_ENDINGS.get(glob.rpartition(".")[2].strip("}"), "") for glob in instruction.scope)
     areas = find_areas(instruction.text)
     kinds = {kind for kind, _ in areas}
@@ -237,7 +237,7 @@ def _areas_of(instruction: PlacedInstruction) -> frozenset[Area]:
 
 
 def _pair_order(pair: InstructionPair) -> tuple[bool, bool, float, str, str]:
-    """Return the order of pairs: contradictions, and what one agent gets at each start, first."""
+    """Return the sort key: contradictions, then what an agent gets at each start."""
     loaded = sum(one.loading is Loading.START for one in pair.both)
     is_late = not pair.shares_agent
     return pair.relation is Relation.REPEATS, is_late, -loaded - pair.similarity, pair.one.place, pair.other.place
@@ -261,7 +261,7 @@ _MOST_LINES: Final = 20  # More repeated lines make no difference.
 
 
 def find_conflicts(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
-    """Find the pairs to ask about, the worst first; an instruction is in one contradiction at most."""
+    """Find the pairs to ask about, worst first; one contradiction per instruction."""
     if not view.settings.sources.instructions:
         return ()
     pairs = (yield from find_view_pairs_in_steps(view)).pairs
@@ -283,7 +283,7 @@ def find_conflicts(view: ProjectState) -> Steps[tuple[InstructionPair, ...]]:
 
 
 def _is_asked(pair: InstructionPair, curation: CurationState, now: datetime) -> bool:
-    """Return whether a pair is a question of its own: those of lessons and similar patterns are other kinds."""
+    """Return whether to ask; other kinds cover pairs of lessons or similar patterns."""
     are_lessons = all(one.pattern_id or one.id.startswith(LESSON_ID) for one in pair.both)
     are_patterns = all(one.pattern_id for one in pair.both)
     if are_lessons and not (are_patterns and pair.relation is Relation.CONTRADICTS):
@@ -299,7 +299,7 @@ def _is_answered(pair: InstructionPair, answered: Container[str]) -> bool:
 
 
 def ask_conflicts(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about contradictions one by one, and about all repeats of two files at once."""
+    """Ask about each contradiction, and about all repeats of two files at once."""
     answered = asker.curation.dismissed  # some answers were given since the pairs were found
     for _, group in groupby(asker.found.pairs, attrgetter("question")):
         pairs = tuple(group)
@@ -330,7 +330,7 @@ def ask_conflicts(asker: Asker) -> Iterator[ReviewItem]:
 
 
 def _name_places(pairs: Sequence[InstructionPair]) -> str:
-    """Name the places of the pairs of one question: `CLAUDE.md:4 and AGENTS.md:9`, or the number in two files."""
+    """Name the places of a question: `CLAUDE.md:4 and AGENTS.md:9`, or the number."""
     first = pairs[0]
     one, other = (_name_place(each, is_line=len(pairs) == 1) for each in first.both)
     return f"{one} and {other}" if len(pairs) == 1 else f"{plural(len(pairs), 'instruction')} of {one} and {other}"
@@ -357,7 +357,7 @@ def mark_fine(pair: InstructionPair, reason: str = "") -> commands.Dismiss:
 
 
 def answer_conflict(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes and "keep the other one", which say which instruction is right, and no: both are fine."""
+    """Yield yes, "keep the other one", and no, which means that both are fine."""
     pair, is_one = item.pairs[0], len(item.pairs) == 1
     kept, removed = choose_kept(pair)
     if kept.pattern_id and _successes(kept.id, state) < _successes(removed.id, state):
@@ -376,7 +376,7 @@ def _choose(
     *,
     is_one: bool,
 ) -> Answer:
-    """Make the answer that one instruction is right: a lesson is deprecated, a file has to be edited by a person."""
+    """Answer that `kept` is right: deprecate the lesson, or a person edits the file."""
     name, other = (_name_place(one, is_line=is_one) for one in (kept, removed))
     label = "drop the lesson" if removed.pattern_id and not kept.pattern_id else f"keep {name}"
     if removed.pattern_id:

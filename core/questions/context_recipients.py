@@ -127,7 +127,7 @@ class ContextCache:
 
 
 def find_changed_rows(before: ProjectState, after: ProjectState) -> NDArray[np.int64] | None:
-    """Return the rows of the changed patterns in the index; None if other changes affect contexts.
+    """Return index rows of changed patterns; None if other changes affect contexts.
 
     The texts are the same in both states.
     """

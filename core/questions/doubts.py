@@ -1,6 +1,6 @@
-"""Whether to give a pattern on: a broad trigger, wrong counts, seldom followed, harmful, suspicious reports, or stale.
+"""Whether to keep giving a pattern that is in doubt.
 
-A stale pattern is about a file or name that was removed or renamed.
+Broad trigger, wrong counts, seldom followed, harmful, suspicious reports, stale: its file or name removed or renamed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TriggerVerdict(Struct, frozen=True, array_like=True):
 
 
 def find_broad_triggers(view: ProjectState, stored: StoredVerdicts) -> Steps[dict[str, float]]:
-    """Match triggers against common messages; returns the share that one matches, 0..1, by pattern, if it is too large.
+    """Return, by pattern, the share (0..1) of common messages matched, if too large.
 
     A text that was matched before is not matched again.
     """
@@ -89,7 +89,7 @@ def common_messages() -> Mapping[str, Sequence[str]]:
 
 
 def ask_broad(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about patterns with a trigger that matches most common messages, unless a person approved the text."""
+    """Ask about unapproved patterns whose trigger matches too many common messages."""
     for pattern_id, share in asker.found.broad.items():
         pattern = asker.patterns.get(pattern_id)
         if pattern is None or pattern_id not in asker.board:
@@ -125,7 +125,7 @@ _WRONG_COUNTS: Final = frozenset({"claim-below-evidence", "claim-disagrees"})
 
 
 def find_wrong_counts(view: ProjectState) -> Steps[dict[str, Finding]]:
-    """Compare the recorded counts of each pattern with the evidence; returns how both disagree, by pattern."""
+    """Compare each pattern's counts with the evidence; return how they disagree."""
     board, patterns = view.board, view.snapshot.patterns
     # Each of these columns is computed when it is asked for.
     columns = (board.successes.tolist(), board.failures.tolist(), board.uses.tolist())
@@ -186,7 +186,7 @@ DROPPED: Final = "given often, and seldom followed"
 
 
 def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about lessons of which most sessions that were given them did something else."""
+    """Ask about lessons that most sessions that were given them did not follow."""
     board = asker.board
     rows = np.flatnonzero((board.injected_only >= MIN_JUDGED) & ~asker.impacts.is_withheld)
     for row in rows[np.argsort(-board.injected_only[rows], kind="stable")][:_MOST_TRIED].tolist():
@@ -201,7 +201,7 @@ def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
 
 
 def is_seldom(counts: FollowCounts, level: float) -> bool:
-    """Return whether most sessions with a clear verdict did not follow a lesson, beyond chance."""
+    """Return whether most judged sessions did not follow a lesson, beyond chance."""
     if counts.judged < MIN_JUDGED:
         return False
     return jeffreys_interval(counts.followed, counts.not_followed, level)[1] < _SELDOM
@@ -230,7 +230,7 @@ def answer_seldom_followed(item: ReviewItem, state: ProjectState) -> Iterator[An
 
 
 def ask_harmful(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about lessons with which work goes worse, in tasks for which chance decided."""
+    """Ask about lessons that harm work, by the tasks for which chance decided."""
     for trials in asker.records.harmful:
         if trials.pattern_id not in asker.board or asker.impacts.is_withheld[asker.board.row(trials.pattern_id)]:
             continue
@@ -332,7 +332,7 @@ def updated_anchors(pattern: Pattern, changes: Sequence[AnchorChange]) -> tuple[
 
 
 def describe_update(pattern: Pattern, changes: Sequence[AnchorChange]) -> str:
-    """Return how the text of a pattern changes if the new paths of renamed files replace the old ones, as a diff."""
+    """Return the diff of a pattern's text if renamed files get their new paths."""
     renames = renamed_files(changes)
     lines = []
     for before in _texts_with_paths(pattern):
@@ -343,7 +343,7 @@ def describe_update(pattern: Pattern, changes: Sequence[AnchorChange]) -> str:
 
 
 def _texts_with_paths(pattern: Pattern) -> Iterator[str]:
-    """Yield the texts in which an update replaces paths; an error, its trigger and its title remain."""
+    """Yield texts whose paths an update replaces; not an error, its trigger or title."""
     if pattern.type is not PatternType.ERROR:
         yield pattern.title
     yield from (pattern.description, *pattern.steps, *pattern.places, *pattern.location_hints)
@@ -353,12 +353,12 @@ def _texts_with_paths(pattern: Pattern) -> Iterator[str]:
 
 
 def update_of(pattern: Pattern, changes: Sequence[AnchorChange]) -> commands.SetAnchors:
-    """Return the decision that stores the new names, in the anchors of a pattern and in its text."""
+    """Return the decision that stores new names in a pattern's anchors and text."""
     return commands.SetAnchors(pattern.id, updated_anchors(pattern, changes), tuple(renamed_files(changes).items()))
 
 
 def answer_stale(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which keeps a removed anchor or takes the new name, and no, which deprecates or leaves it."""
+    """Yield yes (keep anchor, or take its new name) and no (deprecate or leave it)."""
     subject, newest = item.subject, newest_change(item.anchors)
     name = visible_line(subject, 80)
     if newest.is_removed:

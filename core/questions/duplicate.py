@@ -1,4 +1,4 @@
-"""Whether two similar patterns are the same lesson: find them, ask, answer; docs/curation.md#merge."""
+"""Questions whether two patterns are the same lesson; docs/curation.md#merge."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _KIND: Final = "duplicate"
 
 
 class PatternVerdict(Struct, frozen=True, array_like=True):
-    """The patterns that are similar to one with this text: ID, text, and similarity 0..1; texts as content hashes."""
+    """Patterns similar to a text: ID, text, similarity 0..1; texts as content hashes."""
 
     text: str
     alike: tuple[tuple[str, str, float], ...] = ()
 
     def holds(self, id: str, texts: Mapping[str, str]) -> bool:
-        """Return whether the pattern and all that are similar to it have the same `texts`."""
+        """Return whether the pattern and all similar ones still have the same `texts`."""
         return texts[id] == self.text and all(texts.get(other) == text for other, text, _ in self.alike)
 
 
 class Duplicates(Struct, frozen=True):
-    """Similar patterns as (ID, ID, similarity 0..1), best first, of the patterns that were `compared`."""
+    """Similar patterns (ID, ID, similarity 0..1), best first, of those `compared`."""
 
     alike: tuple[tuple[str, str, float], ...] = ()
     compared: Set[str] = frozenset()

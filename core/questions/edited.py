@@ -1,4 +1,4 @@
-"""Lessons that someone edited in a file of agents: find them, ask, answer (docs/instructions.md#edited-lessons)."""
+"""Lessons edited in files of agents (docs/instructions.md#edited-lessons)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TEXTS: Final = (
 def find_edited_files(
     project: Path, snapshot: Snapshot, board: Scoreboard, settings: Settings
 ) -> tuple[EditedFile, ...]:
-    """Return the files of agents in which lessons were edited, unless an answer settled it."""
+    """Return agents' files with edited lessons that no answer settled."""
     answered = snapshot.curation.dismissed
     if not settings.compile.ask_about_edits:
         return ()
@@ -127,7 +127,7 @@ def _lines_of(pattern: Pattern, limit: int) -> list[str]:
 def _find_text_edit(
     pattern: Pattern, wanted: Sequence[str], lines: Sequence[str], number: int, limit: int
 ) -> Edit | None:
-    """Return the change of a text that makes this line of the pattern, and no other line that is not in the file."""
+    """Return the text edit that gives this line and no other that is not in the file."""
     allowed = [{remove_escapes(one), remove_escapes(other)} for one, other in zip(wanted, lines, strict=True)]
     allowed[number] = {remove_escapes(lines[number])}
     old_part, new_part = _changed_parts(wanted[number], lines[number])
@@ -154,7 +154,7 @@ def _count_equal(before: str, after: str) -> int:
 
 
 def _list_new_texts(old: str, old_part: str, new_part: str) -> Iterator[str]:
-    """Yield the texts that result from a changed part, also without the backslashes that the file needs."""
+    """Yield the texts with the changed part, also without the file's backslashes."""
     parts = dict.fromkeys([(old_part, new_part), (remove_escapes(old_part), remove_escapes(new_part))])
     for before, after in parts:
         start = old.find(before)
@@ -196,7 +196,7 @@ def ask_edited(asker: Asker) -> Iterator[ReviewItem]:
 
 
 def answer_edited(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which changes the lessons, no, which leaves the file alone, and restore."""
+    """Yield yes (change the lessons), no (leave the file alone), and restore."""
     edited = item.edited
     assert edited is not None
     name = visible_line(edited.path, 120)

@@ -122,7 +122,7 @@ def beta_losses(good: Floats, bad: Floats, threshold: float) -> tuple[Floats, Fl
 
 
 def _distinct(ones: Ints, others: Ints) -> tuple[Ints, Ints]:
-    """Return the rows of distinct pairs, and for each row the place of its pair in them."""
+    """Return the rows of distinct pairs, and the place of each row's pair in them."""
     width = int(others.max(initial=0)) + 1
     highest = (int(ones.max(initial=0)) + 1) * width
     if highest > _MOST_PLACES:

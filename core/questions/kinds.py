@@ -1,4 +1,4 @@
-"""The kinds of review questions in one table: how each is searched for, asked and answered; docs/curation.md#review.
+"""Kinds of review questions: search, question, answers; docs/curation.md#review.
 
 What a kind is called, and what an answer takes, is in `core.index.review_items.KINDS`.
 """
@@ -121,7 +121,7 @@ ROW_EVIDENCE: Final = 5  # Number of further questions that bring back a row tha
 
 
 class SearchTools(NamedTuple):
-    """What a search uses: its earlier result, stored verdicts, and what extracts patterns from how many loops."""
+    """Inputs of a search: earlier result, verdicts, extraction of up to `most` loops."""
 
     before: Any
     stored: StoredVerdicts
@@ -131,7 +131,7 @@ class SearchTools(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A search for questions, by the name of its result in `core.questions.search.SearchState`.
+    """A search, by the name of its result in `core.questions.search.SearchState`.
 
     It is repeated if one of its `records` is another object than before.
     """
@@ -285,7 +285,7 @@ def answer(item: ReviewItem, state: ProjectState, action: str) -> Answer | None:
 
 
 def question_of(decision: Decision) -> str:
-    """Return the ID of the question that a decision answers, or of the lesson that it is about."""
+    """Return the ID of the question that a decision answers, or of its lesson."""
     if decision.verb is Verb.MERGE:
         return duplicate_question_id(decision.subject, str(decision.after.get("merged", "")))
     answer, _, about = decision.subject.partition(" ")
@@ -296,7 +296,7 @@ def question_of(decision: Decision) -> str:
 
 
 def _row_answers(item: ReviewItem, group: QuestionGroup) -> Iterator[Answer]:
-    """Yield yes, which asks the best questions of a row one by one, and no, which waits for more."""
+    """Yield yes (ask the row's best questions one by one) and no (wait for more)."""
     best = group.items[:BEST]
     which = f"the top {len(best)}" if len(group.items) > len(best) else "them"
     yield yes("ask now", f"asks about {which}, one by one", NO_DECISION, matters=False, opens=best)

@@ -1,4 +1,4 @@
-"""Whether agents may get a text that arrived or gives orders, of a pattern or a reflection.
+"""Whether agents may get a new or suspicious text of a pattern or reflection.
 
 See docs/safety.md#held-texts. Also the advice of the user's judge on such texts, a command that decides nothing
 (docs/safety.md#judge). It comes from the user's own settings, gets JSON on standard input and prints JSON. Only Review
@@ -83,7 +83,7 @@ def find_held_texts(view: ProjectState) -> Steps[tuple[HeldText, ...]]:
 
 
 def _embed_in_steps(view: ProjectState, tasks: Sequence[str]) -> Steps[None]:
-    """Compare tasks in a thread, so that their vectors are known: the embedding model needs 1 s to load."""
+    """Embed tasks in a thread, because loading the embedding model takes 1 s."""
     embeddings = view.task_embeddings
     if embeddings is None or not tasks or not is_available():
         return
@@ -101,7 +101,7 @@ def _embed_in_steps(view: ProjectState, tasks: Sequence[str]) -> Steps[None]:
 
 
 def ask_new_texts(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about texts of patterns that arrived, or that the scan blocks or holds, and about held reflections.
+    """Ask about arrived, blocked and held texts of patterns, and held reflections.
 
     A text that the reviewer put into quarantine a short time ago is not asked about.
     """
@@ -213,7 +213,7 @@ def _arrival(
 
 
 def answer_new_text(item: ReviewItem, state: ProjectState) -> Iterator[Answer]:
-    """Yield yes, which accepts the text, and no, which archives a pattern or leaves a reflection out."""
+    """Yield yes, which accepts the text, and no, which archives it or leaves it out."""
     if item.held_text is None:
         words = {
             HELD: (APPROVE.word, EXACTLY),
@@ -258,7 +258,7 @@ class Mark(Struct, frozen=True):
 
 
 class JudgedText(Struct, frozen=True):
-    """A held or blocked text in the request; `id` is the SHA-256 (hex) of the text, whose secrets are masked."""
+    """A held or blocked text to judge; `id` is the SHA-256 (hex) of the masked text."""
 
     id: str
     kind: Literal["pattern", "reflection"]
@@ -290,7 +290,7 @@ class _Response(Struct):
 
 
 def held_text_of(item: ReviewItem, view: ProjectState) -> JudgedText | None:
-    """Return the text that a question asks to approve or release; None if it asks something else."""
+    """Return the text that a question asks to approve or release, else None."""
     if item.held_text is not None:
         return _judged_text("reflection", item.held_text.text, scan_text(item.held_text.text))
     if item.kind in (HELD, QUARANTINE) and item.subject in view.board:
@@ -324,7 +324,7 @@ class Judge:
         return advice
 
     def ask(self, texts: Iterable[JudgedText], seconds: float = SECONDS) -> Mapping[str, Advice]:
-        """Return the advice on these texts; asks the command about those without, at most `MAX_JUDGED`.
+        """Return advice on these texts; ask about at most `MAX_JUDGED` without any.
 
         Raises BadInput without a command, JudgeFailed if it fails.
         """

@@ -1,4 +1,4 @@
-"""Whether to add what can be extracted: from a loop that ended, a learning of several loops, or a note of an agent.
+"""Offers to extract from an ended loop, a recurring learning or an agent's note.
 
 Find, ask, answer; docs/curation.md#offers.
 """
@@ -57,7 +57,7 @@ Extract = Callable[[str, "ProjectState"], Extraction]
 
 
 class LoopVerdict(Struct, frozen=True, array_like=True):
-    """What can be extracted from a loop: from its record and a registry with these digests.
+    """What a loop offers, by digests of its record and of the registry.
 
     `found` is None if the loop proposes nothing, whatever the registry has.
     """
@@ -108,7 +108,7 @@ class FoundOffers(Struct, frozen=True):
 def find_offers(
     view: ProjectState, before: FoundOffers, stored: StoredVerdicts, load: LoadExtractor, extract: Extract, most: int
 ) -> Steps[FoundOffers]:
-    """Judge some of the last `most` loops that ended, newest first, and of older ones use stored verdicts.
+    """Judge some of the last `most` ended loops, newest first; recall older verdicts.
 
     Then the best offers are compared again with a registry that has changed. A loop from which nothing can be
     extracted offers nothing.
@@ -159,7 +159,7 @@ def find_offers(
 
 
 def _choose_loops(view: ProjectState) -> Steps[dict[str, bytes]]:
-    """Return the digests of the last `MOST_JUDGED` loops that ended, newest first, by ID."""
+    """Return the digests of the last `MOST_JUDGED` ended loops, newest first, by ID."""
     loops, chosen = view.snapshot.loops, dict[str, bytes]()
     hooks_extract = view.settings.extraction.auto_extract_on_completion  # from the tasks of a session when they end
     for id in loops:
@@ -187,7 +187,7 @@ def _choose_offers(
 
 
 def join_offers(offers: Mapping[str, Extraction], threshold: float) -> tuple[JoinedOffer, ...]:
-    """Join each offer with one that contains all of it; return those of most loops first.
+    """Join each offer with one that contains it; return those of most loops first.
 
     `offers` are by loop, newest first, and `sources` of each result begins with the loop whose offer is kept.
 
@@ -228,7 +228,7 @@ def _expected_uses(joined: JoinedOffer) -> float:
 
 
 def ask_offers(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about extraction offers; loops that offer the same lessons are one question."""
+    """Ask about extraction offers; loops with the same lessons are one question."""
     for joined in asker.found.offers:
         offer, (source_id, *others) = joined.offer, joined.sources
         count = plural(len(offer.new), "lesson") if offer.new else plural(len(offer.merges), "further use")
@@ -293,7 +293,7 @@ class RecurringVerdict(Struct, frozen=True, array_like=True):
 
 
 class RecurringLearnings(Struct, frozen=True):
-    """The learnings to ask about, each with its candidate pattern, and the records that they depend on.
+    """Learnings to ask about, with candidate patterns and the records behind them.
 
     `tasks` has those of the loops that reported the learnings that were checked.
     """
@@ -304,7 +304,7 @@ class RecurringLearnings(Struct, frozen=True):
     loop_ids: Set[str] = frozenset()
 
     def are_those_of(self, snapshot: Snapshot) -> bool:
-        """Return whether the same learnings recur and the same patterns cover them, whatever loops are doing."""
+        """Return whether the same learnings recur and the same patterns cover them."""
         records, loops = _records_of(snapshot), snapshot.loops
         if len(self.records) != len(records) or not all(map(is_, self.records, records)):
             return False
@@ -351,7 +351,7 @@ def _records_of(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 def _read_in_steps(snapshot: Snapshot) -> Steps[_Digests]:
-    """Return digests of the learnings with what links them to loops, and of the registry.
+    """Return digests of the learnings (with their links to loops) and the registry.
 
     Error messages, with which triggers are compared, are left out: each run may record one.
     """
@@ -409,7 +409,7 @@ _MOST_CITED: Final = 1000  # More citations of a lesson make no difference.
 
 
 def find_lessons(view: ProjectState, load: LoadExtractor) -> Steps[tuple[tuple[JoinedLesson, Extraction], ...]]:
-    """Find the lessons to ask about, most useful first, each with its candidate pattern."""
+    """Find the lessons to ask about with candidate patterns, most useful first."""
     if not view.snapshot.lessons or not view.settings.extraction.enabled:
         return ()
     extractor = yield from load()
@@ -430,7 +430,7 @@ def find_lessons(view: ProjectState, load: LoadExtractor) -> Steps[tuple[tuple[J
 
 
 def _choose(lessons: Sequence[JoinedLesson], view: ProjectState) -> list[JoinedLesson]:
-    """Return the open lessons, most useful first, without those whose question is snoozed."""
+    """Return the open lessons without snoozed questions, most useful first."""
     half_life, verdicts = view.settings.maturity.half_life_days, view.snapshot.curation.inversions
     chosen = []
     for lesson in lessons:

@@ -123,7 +123,7 @@ MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time,
 
 
 def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about unpinned states that may change or be wrong, if that is worth the time and no other question does."""
+    """Ask about unpinned doubtful states, if worth the time and asked nowhere else."""
     if not asker.patterns:
         return
     board, settings, impacts = asker.board, asker.settings, asker.impacts
@@ -185,7 +185,7 @@ def _results_text(asker: Asker, row: int) -> str:
 
 
 def _highest(rows: Ints, values: Floats, count: int) -> Ints:
-    """Return the rows with the `count` highest values, and those with equal ones; in the order of the rows."""
+    """Return the rows of the `count` highest values and ties, in the order of rows."""
     if count < len(rows):
         least = np.partition(values[rows], len(rows) - count)[len(rows) - count]
         rows = rows[values[rows] >= least]

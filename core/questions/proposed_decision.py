@@ -1,4 +1,4 @@
-"""Whether a person makes a decision that an agent proposes: ask, answer; see docs/curation.md#who-decides."""
+"""Questions about decisions that agents propose; docs/curation.md#who-decides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _APPROVING: Final = {Verb.RELEASE, Verb.PROMOTE}
 
 
 def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about decisions that agents propose, as long as the texts are those that they were proposed for."""
+    """Ask about decisions that agents propose, while their texts are unchanged."""
     for decision in asker.curation.proposed:
         try:
             command = accepted_command(decision)
@@ -66,7 +66,7 @@ def ask_proposals(asker: Asker) -> Iterator[ReviewItem]:
 
 
 def _names(command: Command, proposed: ProposedDecision, decisions: Sequence[Decision]) -> tuple[str, str]:
-    """Return what a command is about, for a list of questions and for the page of this one."""
+    """Return what a command is about, for a list of questions and for its own page."""
     if isinstance(command, commands.Undo):
         name = _undone_text(command, decisions)
         return name, name
@@ -77,7 +77,7 @@ def _names(command: Command, proposed: ProposedDecision, decisions: Sequence[Dec
 
 
 def _undone_text(command: commands.Undo, decisions: Sequence[Decision]) -> str:
-    """Return what an undo is about: `'promote X' by ana`, or the ID if the log has no such decision."""
+    """Return what an undo is about: `'promote X' by ana`, or an ID not in the log."""
     undone = [one for one in decisions if command.decision_id in (one.id, one.group)]
     if not undone:
         return f"the decision {shorten_id(command.decision_id)}"
@@ -85,7 +85,7 @@ def _undone_text(command: commands.Undo, decisions: Sequence[Decision]) -> str:
 
 
 def describe_proposal(proposed: ProposedDecision, decisions: Sequence[Decision]) -> Iterator[tuple[str, str]]:
-    """Yield what a proposal would do, as titles and texts; `decisions` are those of the log.
+    """Yield what a proposal would do, as titles and texts; `decisions` are the log.
 
     Raises `BadInput` if the proposal is invalid.
     """

@@ -1,4 +1,4 @@
-"""The review queue: all pending questions in order, and those that fit into a time; docs/curation.md#review."""
+"""Queue of pending questions, and those that fit a time; docs/curation.md#review."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def review_queue(records: QueueRecords, known: Questions | None = None) -> tuple[ReviewItem, ...]:
-    """Return all questions that are pending, highest priority first; see `review_queue_in_steps`."""
+    """Return pending questions, highest priority first; see `review_queue_in_steps`."""
     return run_all(review_queue_in_steps(records, known))
 
 
@@ -54,7 +54,7 @@ def review_queue_in_steps(records: QueueRecords, known: Questions | None = None)
 
 
 def _with_risks_first(items: list[ReviewItem]) -> list[ReviewItem]:
-    """Sort the held texts, blocked ones first, then by their marks and impact; other questions keep their places."""
+    """Sort held texts in their places: blocked first, then by marks and impact."""
     risky = (item for item in items if item.risk)
     by_risk = iter(sorted(risky, key=lambda item: (item.risk, item.impact), reverse=True))
     return [next(by_risk) if item.risk else item for item in items]
@@ -120,7 +120,7 @@ class Plan:
 
 
 def time_text(items: Iterable[ReviewItem], pace: Pace) -> str:
-    """Return how long the questions take, corrected by the reviewer's pace: `about 2 min`; "" for none."""
+    """Return the time that questions take at this pace: `about 2 min`; "" for none."""
     seconds = [pace.correct(item.seconds) for item in items]
     return _about(sum(seconds)) if seconds else ""
 
@@ -160,7 +160,7 @@ def plan(queue: Sequence[ReviewItem], minutes: float, settings: Settings, pace: 
 
 
 def _is_worthwhile(item: ReviewItem, scale: float, settings: Settings) -> bool:
-    """Whether a question must be read, or its impact is worth the time at the reviewer's own pace."""
+    """Whether a question must be read, or its impact is worth the reviewer's time."""
     return net(item.impact, item.seconds * scale, settings) > 0 or (item.is_worth_reading and not item.priority)
 
 

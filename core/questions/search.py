@@ -92,7 +92,7 @@ def read_found(
     settings: Settings,
     embeddings: Embeddings[ComparableWork] | None,
 ) -> FoundVerdict | None:
-    """Return what the searches found in this view of the index, on the same day; None if they have not ended."""
+    """Return what ended searches found in this view on the same day, else None."""
     key = _find_key(snapshot, now, settings, embeddings)
     return read_verdicts(stored, FOUND, [key], FoundVerdict).get(key) if key else None
 
@@ -100,7 +100,7 @@ def read_found(
 def _find_key(
     snapshot: Snapshot, now: datetime, settings: Settings, embeddings: Embeddings[ComparableWork] | None
 ) -> str:
-    """Return a digest of all that the searches depend on; "" for records that are not those of a view."""
+    """Return a digest of what searches depend on; "" for records not of a view."""
     if not isinstance(snapshot, IndexedSnapshot):
         return ""
     stamp = embeddings.stamp if embeddings is not None else None
@@ -109,7 +109,7 @@ def _find_key(
 
 
 class Basis(NamedTuple):
-    """What a search was made from: records, compared by identity, when it began, and the evidence at that time."""
+    """Inputs of a search: records by identity, when it began, and evidence then."""
 
     records: tuple[object, ...]
     at: datetime
@@ -171,14 +171,14 @@ class SearchState(Struct, frozen=True):
         )
 
     def is_current(self, kind: str, view: ProjectState) -> bool:
-        """Return whether a search was made from the same records, and, if learnings fade in it, on the same day."""
+        """Return whether a search has these records and, where learnings fade, this day."""
         basis = self.bases.get(kind)
         if basis is None or (kind == "held" and basis.at.date() != view.now.date()):
             return False
         return all(map(is_, basis.records, _SEARCHES[kind].records(view)))
 
     def is_exact(self, view: ProjectState) -> bool:
-        """Return whether all searches would find the same in this state: held texts and weights of lessons may wait."""
+        """Return whether all searches, even of held texts and lessons, are up to date."""
         if not self.is_current("held", view):
             return False
         basis = self.bases.get("lessons")
@@ -186,7 +186,7 @@ class SearchState(Struct, frozen=True):
         return is_weighed or not view.snapshot.lessons
 
     def without(self, source_id: str) -> SearchState:
-        """Return the state without the questions about a source from which patterns were extracted."""
+        """Return the state without questions about a source that was extracted."""
         recurring, lessons = self.recurring.found, self.lessons
         asked: tuple[Candidate, ...] = (*recurring, *lessons)
         return structs.replace(
@@ -244,7 +244,7 @@ class QuestionSearch:
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
 
     def recall(self, snapshot: Snapshot, now: datetime, embeddings: Embeddings[ComparableWork] | None) -> bool:
-        """Begin with what the searches of another process found in this view; return whether they had ended."""
+        """Begin with what another process found in this view; return whether it was done."""
         if self._has_begun:
             return False
         verdict = read_found(self._stored, snapshot, now, self._settings, embeddings)
@@ -258,11 +258,11 @@ class QuestionSearch:
 
     @property
     def has_judged_all(self) -> bool:
-        """Whether the searches that were recalled had judged all loops that a long run has the time for."""
+        """Whether recalled searches had judged all loops that a long run has time for."""
         return self._known[1]
 
     def _remember(self, view: ProjectState, *, is_whole: bool) -> None:
-        """Store what was found in this view, if a search from nothing would find the same."""
+        """Store what was found in this view, if a new search would find the same."""
         key = _find_key(view.snapshot, view.now, self._settings, view.task_embeddings)
         is_known = key == self._known[0] and (self._known[1] or not is_whole)
         if not key or is_known or not self._state.is_exact(view):
@@ -302,7 +302,7 @@ class QuestionSearch:
             self._running = None  # it may ask about the source
 
     def restore_undone(self, snapshot: Snapshot) -> None:
-        """Ask again about removed sources whose extraction was undone, without searching for them."""
+        """Ask again about sources whose extraction was undone, without a search."""
         removed = {*self._state.removed, *self._state.offers.removed}
         if not removed:
             return
@@ -313,7 +313,7 @@ class QuestionSearch:
                     self._state = self._state.restored(decision.subject)
 
     def look(self, view: ProjectState, *, is_idle: bool = False) -> bool | None:
-        """Do one step (at most about 10 ms); whether `found` changed, None if nothing is left to search.
+        """Do one step (about 10 ms at most); whether `found` changed, None if done.
 
         If `is_idle`, loops are judged, too, that only a long run has the time for. A search that has begun ends in the
         view in which it began: otherwise, none would end while records keep changing.
@@ -332,7 +332,7 @@ class QuestionSearch:
         return None
 
     def _begin(self, view: ProjectState, *, is_idle: bool) -> Running | None:
-        """Begin the next search whose records have changed; each has its turn, however often those of others change."""
+        """Begin the next due search; each has its turn, however often others change."""
         turns = (*_ORDER[self._next :], *_ORDER[: self._next])
         kind, most = next((one for one in turns if self._is_due(one, view)), None), JUDGED_AT_ONCE
         if kind is None and is_idle and not self._state.offers.is_whole:
@@ -372,7 +372,7 @@ class QuestionSearch:
         return self._get_extractor()
 
     def _is_imported(self, seconds: float) -> bool:
-        """Import and compile for some time what extraction needs, in a thread, because that takes 0.2 s."""
+        """Import and compile what extraction needs, in a thread, because it takes 0.2 s."""
         if self._imports is None:
             self._imports = threading.Thread(target=self._import_extraction, daemon=True)
             self._imports.start()

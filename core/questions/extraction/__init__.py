@@ -1,4 +1,4 @@
-"""Extraction of candidate patterns from what a loop left behind; docs/extraction.md.
+"""Extraction of candidate patterns from a loop's records; docs/extraction.md.
 
 `material` collects the records of a loop. `fixes` finds its errors and their fixes, in logs with `attempt_fixes`;
 `triggers`, `changes` and `fix_kinds` judge them. `approaches` finds what worked or failed as a whole. `engine` drafts

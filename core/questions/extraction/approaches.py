@@ -1,4 +1,4 @@
-"""Approaches that worked or failed: success patterns and anti-patterns; docs/extraction.md#success-patterns."""
+"""Success patterns and anti-patterns; docs/extraction.md#success-patterns."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def find_approaches(material: Material, fixes: Sequence[str] = ()) -> Iterator[P
 
 
 def adds_steps(steps: Iterable[str], fixes: Sequence[str]) -> bool:
-    """Return whether the steps of an approach are worth a pattern beside those of these fixes."""
+    """Return whether the steps of an approach merit a pattern beside these fixes."""
     return not fixes or sum(not _repeats(step, fixes) for step in steps) >= _MIN_SEQUENCE
 
 
 def _repeats(step: str, fixes: Iterable[str]) -> bool:
-    """Return whether a step says the same as a fix, or one of them is part of the other."""
+    """Return whether a step says the same as a fix, or one contains the other."""
     text = step.casefold().rstrip(".")
     others = (one_line(fix).casefold().rstrip(".") for fix in fixes)
     return any(other in text or text in other for other in others if other)
@@ -292,7 +292,7 @@ def detect_failure_mode(text: str) -> str:
 
 
 def has_steps(approach: str) -> bool:
-    """Return whether a repeated approach names what was done, not only which files were changed."""
+    """Return whether a repeated approach names steps, not only changed files."""
     steps, again, _ = approach.removeprefix("Avoid: ").partition(_AGAIN)
     return not again or has_reason(steps)
 

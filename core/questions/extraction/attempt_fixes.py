@@ -1,4 +1,4 @@
-"""Fixes in the log of an attempt: a command failed, files were edited, and the same command passed.
+"""Fixes in the log of an attempt: a command fails, edits follow, and it passes.
 
 See docs/extraction.md#attempts. One fix gives one record, whatever the number of its errors and edits.
 """
@@ -53,7 +53,7 @@ _MAX_LINE: Final = 20_000  # line number up to which changes are followed
 
 
 def find_net_changes(edits: Iterable[Action]) -> list[Hunk]:
-    """Return the hunks of the net change; an edit that a later one reverts or replaces is not part of it."""
+    """Return the net hunks, without edits that a later one reverts or replaces."""
     files: dict[str, _File] = {}
     for action in edits:
         for hunk in hunks_of(action):
@@ -65,7 +65,7 @@ def find_net_changes(edits: Iterable[Action]) -> list[Hunk]:
 
 
 def find_replacements(diff: str) -> frozenset[tuple[str, str]]:
-    """Return what the changed lines of a diff replace by what: words and signs, with one space between.
+    """Return the replacements in a diff: words and signs, with one space between.
 
     The unchanged parts of the lines are left out, so that the same change is found in other code.
     """
@@ -80,7 +80,7 @@ def find_replacements(diff: str) -> frozenset[tuple[str, str]]:
 
 
 def hunks_of(action: Action) -> list[Hunk]:
-    """Return the hunks in the output of an edit, or in its parameters if they are not pairs of texts."""
+    """Return the hunks in an edit's output or, unless text pairs, in its parameters."""
     if has_diff_output(action):
         return parse_diff(action.output, action.target)
     if action.command and (hunks := find_shell_hunks(action.command)):
@@ -89,7 +89,7 @@ def hunks_of(action: Action) -> list[Hunk]:
 
 
 class _File:
-    """A file of which only the lines in hunks are known; unchanged lines are their original numbers."""
+    """A file known only by its hunks; unchanged lines are their original numbers."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -215,7 +215,7 @@ class _Run(Struct):
 
 
 class _Stage(NamedTuple):
-    """A failed run, edits after it, and the run in which its errors were gone, although others may have remained."""
+    """A failed run, edits, and the run without its errors, though maybe with others."""
 
     run: _Run
     edits: Sequence[int]
@@ -223,12 +223,12 @@ class _Stage(NamedTuple):
 
 
 def find_fixes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
-    """Return the fixes of an attempt from which something is learned, in the order of their passing runs."""
+    """Return an attempt's fixes that teach something, in order of their passing runs."""
     return [fix for fix in _find_changes(logged, root) if not fix.weakening]
 
 
 def find_weakening_changes(logged: LoggedAttempt, root: str = "") -> list[AttemptFix]:
-    """Return the changes of an attempt after which a test passed because it checks less."""
+    """Return the changes of an attempt that made a test pass by checking less."""
     return [fix for fix in _find_changes(logged, root) if fix.weakening]
 
 
@@ -250,7 +250,7 @@ def _find_changes(logged: LoggedAttempt, root: str) -> list[AttemptFix]:
 
 
 def _find_windows(actions: Sequence[Action], root: str) -> tuple[list[list[_Run]], list[_Run]]:
-    """Return the runs of each command that was repeated after it failed, and all failed runs.
+    """Return the runs of each command repeated after it failed, and all failed runs.
 
     The last run of a command passed, unless the command still failed at the end.
     """
@@ -291,14 +291,14 @@ def is_edit(action: Action) -> bool:
 
 
 def has_passed(action: Action) -> bool | None:
-    """Return whether a command passed; None if its exit code is unknown or hidden, and its output has no report."""
+    """Return whether a command passed; None if neither exit code nor report shows it."""
     if action.has_failed:
         return False
     return command_result(action.command, f"{action.output}\n{action.error}", action.success)
 
 
 def _names(command: ActionCommand, run: _Run) -> bool:
-    """Return whether a command runs only some tests, among them all that failed in a run.
+    """Return whether a command runs only some tests, and all that failed in a run.
 
     If the tests are unknown, the output of the run must name all files of the command.
     """
@@ -313,7 +313,7 @@ def _names(command: ActionCommand, run: _Run) -> bool:
 
 
 def _recurs(failures: Sequence[Failure], fixed: _Run, failed: Sequence[_Run]) -> bool:
-    """Return whether errors that a run no longer had returned later in the attempt; a comparison in the same test."""
+    """Return whether errors returned after `fixed`; a comparison, in the same test."""
     marks = _marks(failures)
     own = (one.message for one in failures if not is_comparison(describe_failure(one)))
     again = [safe_matcher(pattern) for message in own if (pattern := generalize_message(message))]
@@ -336,7 +336,7 @@ def _marks(failures: Iterable[Failure]) -> set[str]:
 def _split_stages(
     actions: Sequence[Action], runs: Sequence[_Run], edits: Sequence[int], failed: Sequence[_Run]
 ) -> Iterator[_Stage]:
-    """Split a series of runs where some errors were fixed and others remained or came to light.
+    """Split a series of runs where errors were fixed and others remained or appeared.
 
     If the last run failed, too, only the errors that were fixed before it are a stage.
     """
@@ -363,7 +363,7 @@ def _split_stages(
 
 
 def _find_vanished(before: _Run, after: _Run) -> tuple[Failure, ...]:
-    """Return the failed tests that a later run no longer has; none if it has others, or if not all are named."""
+    """Return the tests that no longer fail; () if others do, or if any is unnamed."""
     marks, marks_after = _marks(before.failures), _marks(after.failures)
     every = (*before.failures, *after.failures)
     if not marks_after < marks or not after.command.covers(before.command) or not all(one.test_name for one in every):
@@ -376,7 +376,7 @@ def _find_vanished(before: _Run, after: _Run) -> tuple[Failure, ...]:
 
 
 def _is_elsewhere(actions: Sequence[Action], before: _Run, after: _Run, edits: Sequence[int]) -> bool:
-    """Return whether the first error is gone, and all that remain are in files that neither it nor the edits touch."""
+    """Return whether the first error is gone and the others are in untouched files."""
     if _marks(before.failures[:1]) & _marks(after.failures):
         return False
     edited = {hunk.file for n in edits for hunk in hunks_of(actions[n])} | {actions[n].target for n in edits}
@@ -387,7 +387,7 @@ def _is_elsewhere(actions: Sequence[Action], before: _Run, after: _Run, edits: S
 
 
 def _was_hidden(actions: Sequence[Action], before: _Run, after: _Run, edits: Sequence[int]) -> bool:
-    """Return whether the edits removed all errors of a run, so that others came to light, which name nothing of them.
+    """Return whether the edits fixed all errors, and unrelated hidden ones appeared.
 
     A comparison of values may only be another effect of the same error.
     """
@@ -400,7 +400,7 @@ def _was_hidden(actions: Sequence[Action], before: _Run, after: _Run, edits: Seq
 
 
 def _is_replaced(actions: Sequence[Action], edits: Sequence[int], later: Sequence[int]) -> bool:
-    """Return whether a later edit removes something that these edits added, not only another part of the line."""
+    """Return whether a later edit removes tokens that these edits added to its lines."""
     added = {line for n in edits for line in _lines(actions[n], "+")}
     for n in later:
         if any(one in other or other in one for one in _lines(actions[n], "-") for other in added):
@@ -411,7 +411,7 @@ def _is_replaced(actions: Sequence[Action], edits: Sequence[int], later: Sequenc
 
 
 def _lines(action: Action, sign: str) -> set[str]:
-    """Return the lines that an edit added (`+`) or removed (`-`), without the spaces around them."""
+    """Return the stripped lines that an edit added (`+`) or removed (`-`)."""
     lines = (line for hunk in hunks_of(action) for line in hunk.lines if line[:1] == sign)
     return {line[1:].strip() for line in lines} - {""}
 
@@ -454,7 +454,7 @@ def _make_fix(logged: LoggedAttempt, stage: _Stage, *, has_other_error: bool) ->
 def find_recorded_fix(
     first: Action, last: Action, failures: Sequence[Failure], diff: str, files: Sequence[str], words: str
 ) -> AttemptFix | None:
-    """Return the fix between two runs of a check of which only the diff, the files and the words are recorded."""
+    """Return the fix between two runs, from the recorded diff, files and words."""
     if is_environment_error(first, failures):
         return None
     hunks = parse_diff(diff, next(iter(files), "")) or _without_headers(diff, next(iter(files), ""))
@@ -497,7 +497,7 @@ def _judge_fix(
 
 
 def _find_words(edits: Sequence[Action], end: str, *, has_other_error: bool) -> str:
-    """Return the reason in the words before the last edit, or else at the end, or before an earlier edit.
+    """Return the reason before the last edit, else at the end, else before others.
 
     If the first edit removed the error and the last one another error, both have a reason.
     """
@@ -510,7 +510,7 @@ def _find_words(edits: Sequence[Action], end: str, *, has_other_error: bool) -> 
 
 
 def find_failures(action: Action, root: str) -> tuple[Failure, ...]:
-    """Return the errors of a failed command; its most informative line if no line has the form of an error."""
+    """Return a failed command's errors, else its most informative line."""
     if failures := find_command_errors(action.error, action.output, root):
         return failures
     line = pick_error_line(action.error, action.output)
@@ -518,7 +518,7 @@ def find_failures(action: Action, root: str) -> tuple[Failure, ...]:
 
 
 def choose_lines(hunks: Sequence[Hunk], failures: Sequence[Failure]) -> list[Hunk]:
-    """Return the hunks nearest to the errors, with at most `MAX_DIFF_LINES` changed lines together."""
+    """Return the hunks nearest the errors, of at most `MAX_DIFF_LINES` changed lines."""
     files = [one.file for one in failures if one.file]
     functions = [one.function for one in failures if one.function]
     words = {word for one in failures[:3] for word in re.findall(r"\w{3,}", one.message)}

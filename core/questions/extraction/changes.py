@@ -1,4 +1,4 @@
-"""Changes from which nothing is learned: weaker tests, suppressed checks, unrelated files, the environment.
+"""Changes that teach nothing, such as weaker tests or changes of the environment.
 
 See docs/extraction.md#attempts and docs/extraction.md#weakened-tests.
 """
@@ -85,7 +85,7 @@ class Weakening(StrEnum):
 
 
 def find_weakening(hunks: Sequence[Hunk], files: Sequence[str], commands: Sequence[str] = ()) -> Weakening:
-    """Return how a change makes a test check less; the change is only in tests, or skips one of them.
+    """Return how a change only in tests, or that skips one, makes a test check less.
 
     `files` are those of edits without hunks, and `commands` the shell commands that changed files.
     """
@@ -229,7 +229,7 @@ _UNDO: Final = lazy_regex(r"(?:^|[;&|]\s*)git\s+(?:checkout|restore|revert|reset
 
 
 def is_environment_error(action: Action, failures: Iterable[Failure]) -> bool:
-    """Return whether a command failed before it did its work: a program or module that it names is missing.
+    """Return whether a command failed as a program or module it names is missing.
 
     An error of a script or program that the command runs is not meant, even if it is the same message.
     """
@@ -260,7 +260,7 @@ def is_install(action: Action) -> bool:
 
 
 def teaches_nothing(hunks: Sequence[Hunk], files: Sequence[str]) -> bool:
-    """Return whether a change only concerns the environment, or suppresses a check instead of passing it."""
+    """Return whether a change is of the environment or only suppresses a check."""
     changed = [hunk.file for hunk in hunks] or list(files)
     if changed and all(_SETTINGS.search(file) for file in changed):
         return True
@@ -277,7 +277,7 @@ def is_document(file: str) -> bool:
 
 
 def is_unrelated(run: Action, failures: Sequence[Failure], hunks: Sequence[Hunk], files: Sequence[str]) -> bool:
-    """Return whether a change has nothing to do with a failed run, so that its success has another reason.
+    """Return whether a change has nothing to do with a failed run's later success.
 
     This is so for documents, and for any change if the network or the machine failed, unless the run names a changed
     file. A change of code that connects is related to an error of the network.
@@ -294,7 +294,7 @@ def is_unrelated(run: Action, failures: Sequence[Failure], hunks: Sequence[Hunk]
 
 
 def is_undone(hunks: Sequence[Hunk], earlier: Iterable[Hunk], commands: Sequence[str]) -> bool:
-    """Return whether a change only reverts earlier ones; `commands` are those of its edits by the shell."""
+    """Return whether a change only reverts others; `commands` are its shell edits."""
     if not hunks:
         return bool(commands) and all(_UNDO.search(command) for command in commands)
     before: dict[str, dict[str, set[str]]] = {}

@@ -1,4 +1,4 @@
-"""Extraction of patterns from finished work: what is drafted, narrowed and compared with the registry.
+"""Extraction from finished work: draft, narrow, compare with the registry.
 
 See docs/extraction.md. Reflections on attempts are drafted in `core.tasks.reflections`.
 """
@@ -297,7 +297,7 @@ def remove_duplicates(proposals: Iterable[Proposal], settings: ExtractionSetting
 def compare_with_registry(
     proposal: Proposal, own_ids: Collection[str], registry: KnownPatterns, settings: ExtractionSettings
 ) -> Proposal:
-    """Mark a proposal as new, as a use of a registered pattern, or as already known from one of `own_ids`."""
+    """Mark a proposal as new, a use of a registered pattern, or known from `own_ids`."""
     if proposal.refused:
         return proposal
     pattern = parse_pattern(proposal.type, proposal.slug, proposal.record)
@@ -356,12 +356,12 @@ def _has_same_trigger(one: Pattern, other: Pattern) -> bool:
 
 
 def has_common_place(one: Pattern, other: Pattern) -> bool:
-    """Return whether the triggers of two patterns apply in a common place; a trigger without places applies in all."""
+    """Return whether two triggers share a place; one without places applies in all."""
     return not one.places or not other.places or not set(one.places).isdisjoint(other.places)
 
 
 def is_same_fix(one: Pattern, other: Pattern) -> bool:
-    """Return whether two patterns remove an error with the same message by the same replacement, wherever it is."""
+    """Return whether two patterns fix the same message by the same replacement."""
     if not one.error_message or one.error_message != other.error_message or is_comparison(one.error_message):
         return False
     changes = [find_replacements(pattern.diff_pattern) for pattern in (one, other)]
@@ -369,14 +369,14 @@ def is_same_fix(one: Pattern, other: Pattern) -> bool:
 
 
 def fits(pattern: Pattern, other: Pattern) -> bool:
-    """Return whether the trigger of a pattern matches the error of another one, in a common place."""
+    """Return whether a trigger matches another's error, in a common place."""
     if not pattern.error_pattern or not other.error_message or not has_common_place(pattern, other):
         return False
     return safe_matcher(pattern.error_pattern).matches(other.error_message)
 
 
 def _are_equal_triggers(one: Pattern, other: Pattern) -> bool:
-    """Return whether two triggers are equal, with or without the end of a word, in a common place."""
+    """Return whether two triggers are equal but for a word end, in a common place."""
     ends = {pattern.error_pattern.removesuffix("\\b") for pattern in (one, other)}
     return len(ends) == 1 and has_common_place(one, other)
 
@@ -467,7 +467,7 @@ class KnownPatterns:
         return MatchedTexts(self.messages)
 
     def is_broad(self, regex: str, settings: ExtractionSettings) -> bool:
-        """Return whether a trigger matches too many of the known error messages, if there are enough to judge it."""
+        """Return whether a trigger matches too many of at least `min_known_messages`."""
         return len(self.messages) >= settings.min_known_messages and self.share(regex) > settings.max_match_share
 
     @cached_property
@@ -484,7 +484,7 @@ class KnownPatterns:
         return ((one.error_message, one) for one in self.patterns.values() if one.error_message)
 
     def find_archived(self, pattern: Pattern, own_ids: Collection[str]) -> ArchivedPattern | None:
-        """Return an archived pattern from the same work (`own_ids`) that says the same as a new one."""
+        """Return an archived pattern of the same work (`own_ids`) that says the same."""
         candidates = (one for id in own_ids for one in self.archived_of_loop.get(id, ()))
         for archived in candidates:
             old = archived.pattern
@@ -558,7 +558,7 @@ _COMMON: Final = frozenset({"main", "run", "test", "init", "self", "constructor"
 
 
 def find_anchors(repair: Repair, root: str) -> tuple[str, ...]:
-    """Return the anchors of a fix: files of code before tests, each followed by its names."""
+    """Return the anchors of a fix: code files before tests, each with its names."""
     files = [file for one in repair.files if (file := _relative(one, root)) and not is_document(file)]
     code = [file for file in dict.fromkeys(files) if not is_test_file(file)] or list(dict.fromkeys(files))
     chosen = code[:_MAX_FILES]
@@ -570,7 +570,7 @@ def find_anchors(repair: Repair, root: str) -> tuple[str, ...]:
 
 
 def _find_anchors(repair: Repair, root: str) -> Iterator[Anchor]:
-    """Yield the function in which the error was, then the names that the lines of the fix define or require."""
+    """Yield the function of the error, then names that the fix defines or requires."""
     error = repair.error
     yield Anchor(_relative(error.file, root), error.function.rpartition(".")[2])
     file = _relative(repair.files[0], root) if repair.files else ""

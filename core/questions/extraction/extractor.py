@@ -1,4 +1,4 @@
-"""Extraction on request, with cached indexes, and the check of patterns on file by today's rules."""
+"""Cached extraction on request, and checks of patterns by today's rules."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Extractor:
         self._compared: tuple[tuple[object, ...], tuple[Comparison, ...]] | None = None
 
     def extract(self, source_id: str, view: ProjectState, types: frozenset[PatternType], agent: str = "") -> Extraction:
-        """Extract patterns from a loop, task, debug session, recurring learning or lesson.
+        """Extract patterns of a loop, task, debug session, recurring learning or lesson.
 
         `source_id` may be a unique prefix of a loop ID. `agent` is the contributor; if "", the agent in the files is.
         Raises UnknownRecord for an unknown ID, and Refused if the loop or task has not ended, or the settings forbid
@@ -138,7 +138,7 @@ class Extractor:
         return extract_recurring_lesson(cluster, materials.descriptions, registry, self._settings)
 
     def find_lessons(self, view: ProjectState) -> tuple[JoinedLesson, ...]:
-        """Return the lessons of agents, joined and judged; 3,000 take about a second if not cached. Thread-safe."""
+        """Return joined, judged lessons; uncached, 3,000 take about 1 s. Thread-safe."""
         return run_all(self.find_lessons_in_steps(view))
 
     def find_lessons_in_steps(self, view: ProjectState) -> Steps[tuple[JoinedLesson, ...]]:
@@ -156,7 +156,7 @@ class Extractor:
         return extract_lesson(joined, registry, self._settings, types)
 
     def find_repairs(self, view: ProjectState, only: Collection[str] = ()) -> OldRecords:
-        """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
+        """Return repairs of patterns that break today's rules; all, or the IDs `only`."""
         return OldRules(view.snapshot, *self._of_snapshot(view), self._settings).find(only)
 
     def find_weakened_tests(self, attempt: Attempt) -> tuple[WeakenedTest, ...]:
@@ -183,7 +183,7 @@ class Extractor:
         )
 
     def prepare_in_steps(self, view: ProjectState) -> Steps[None]:
-        """Make the indexes that `extract` uses, step by step; at once if they are those of this view."""
+        """Make the indexes of `extract` step by step; at once if they are of this view."""
         materials, registry = self._of_snapshot(view)
         if not self._is_prepared:
             yield from materials.prepare_in_steps()
@@ -207,7 +207,7 @@ class Extractor:
 
 
 def find_lesson(lesson_id: str, joined: Iterable[JoinedLesson]) -> JoinedLesson:
-    """Return the lesson with this ID, or that says the same as it; raises UnknownRecord."""
+    """Return the joined lesson that has this ID; raises UnknownRecord."""
     lesson = next((one for one in joined if any(place.id == lesson_id for place in one.places)), None)
     if lesson is None:
         raise UnknownRecord(f"no lesson {visible_line(lesson_id, 80)!r}; see: ralphdeck lesson")
@@ -233,7 +233,7 @@ class OldRules:
         self._fresh: dict[tuple[str, PatternType], list[_Fresh]] = {}  # by the ID of the source
 
     def find(self, only: Collection[str] = ()) -> OldRecords:
-        """Return the repairs of the patterns with these IDs, or of all, those with a repaired text first."""
+        """Return repairs of the patterns `only`, or of all; repaired texts first."""
         faulty: dict[str, tuple[Problem, ...]] = {}
         decided: list[str] = []
         for id in self._extracted:
@@ -309,7 +309,7 @@ class OldRules:
         return [other for other in same if other.type is PatternType.ERROR]
 
     def _propose(self, faulty: Mapping[str, tuple[Problem, ...]]) -> Iterator[RecordRepair]:
-        """Yield a repair for each pattern, unless today's rules extract the same from its work."""
+        """Yield a repair for each pattern unless today's rules extract the same."""
         matches: list[tuple[int, Pattern, _Fresh]] = []
         others: list[Pattern] = []
         for id in faulty:
@@ -360,7 +360,7 @@ class OldRules:
         )
 
     def _find_other_sources(self, pattern: Pattern, fresh: _Fresh) -> tuple[str, ...]:
-        """Return the sources of a pattern from which today's rules extract another fix than `fresh`."""
+        """Return a pattern's sources that now yield another fix than `fresh`."""
         same = fresh.pattern
         by_source: dict[str, list[Pattern]] = {}
         for other in self._extract_again(pattern):
@@ -428,7 +428,7 @@ def _archive(pattern: Pattern, problems: tuple[Problem, ...], kept: str) -> Reco
 
 
 def _rank(pattern: Pattern, fresh: _Fresh) -> int:
-    """Return how well what is extracted today fits a pattern: 1 is best; 0 if it is another fix, or not a fix."""
+    """Return how an extracted pattern fits: 1 is best; 0 for another fix or none."""
     new = fresh.pattern
     if new.type is not PatternType.ERROR:
         return 0
@@ -439,5 +439,5 @@ def _rank(pattern: Pattern, fresh: _Fresh) -> int:
 
 
 def _replacing(record: Mapping[str, Any], key: str, names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of a part of a new record, and None for those that it has not."""
+    """Return a part of a new record, with None for the values that it lacks."""
     return {name: record[key].get(name) for name in names}

@@ -1,4 +1,4 @@
-"""Repairs: errors and their fixes, also those in reflections; docs/extraction.md#error-patterns.
+"""Repairs, also those in reflections; docs/extraction.md#error-patterns.
 
 Also the category, description and tags of a fix, and the code that it adds as a template.
 """
@@ -84,7 +84,7 @@ def find_repairs(material: Material) -> tuple[Repair, ...]:
 
 
 def drop_same_fixes(repairs: Iterable[Repair]) -> list[Repair]:
-    """Return one repair for each fix; of several errors, the first that is not a failed assertion."""
+    """Return one repair for each fix: of the first error that is not an assertion."""
     best: dict[tuple[str, str], Repair] = {}
     for repair in repairs:
         fix = (one_line(repair.description).casefold(), repair.diff or repair.trace)
@@ -130,7 +130,7 @@ def _of_iterations(iterations: Sequence[Iteration]) -> Iterator[Repair]:
 
 
 def _of_turns(material: Material) -> Iterator[Repair]:
-    """Yield the fixes in the turns of an agent's session, each read as a log: a failed run, an edit, a run that passed.
+    """Yield the fixes in an agent's turns, each read as a log: fail, edit, pass.
 
     The transcript of a session names the failed command only in short, so that all runs are those of one check.
     """
@@ -163,7 +163,7 @@ def _find_fixing(iterations: Sequence[Iteration], index: int) -> Iterator[int]:
 
 
 def _of_session(session: DebugSession) -> Iterator[Repair]:
-    """Yield the fixes that were verified, or whose errors the next run did not repeat, judged as those of attempts."""
+    """Yield verified fixes, and those whose errors the next run did not repeat."""
     runs = session.executions
     followings = (*runs[1:], None)  # one more than needed if there are no runs
     for execution, following, held in zip(runs, followings, session.verdicts, strict=False):
@@ -198,7 +198,7 @@ def _signature(failure: Failure) -> str:
 
 
 def _words_of(run: Execution, fix: Fix) -> str:
-    """Return the recorded cause of a failure and what was done about it, a sentence for each."""
+    """Return the recorded cause and what was done about it, one sentence each."""
     analysis = run.analysis or Analysis()
     done = _sentences(fix.description) or _sentences(analysis.strategy)
     cause = [one for one in _sentences(analysis.root_cause)[:1] if one not in done]
@@ -206,7 +206,7 @@ def _words_of(run: Execution, fix: Fix) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a recorded text; one that reads like an announcement is kept if it is the only one."""
+    """Return a text's sentences; an announcement is kept if it is the only one."""
     plain = one_line(mask_secrets(strip_label(text)))
     return split_reason(strip_label(text)) or ([plain] if plain else [])
 
@@ -239,7 +239,7 @@ def _of_log(errors: Sequence[Event], resolved: Sequence[Event], iterations: Sequ
 
 
 def find_logged_repairs(attempts: Sequence[LoggedAttempt], root: str = "") -> Iterator[Repair]:
-    """Yield the fixes in the logs of attempts, those of the newest first; `root` is the project folder."""
+    """Yield fixes in logs of attempts, newest first; `root` is the project folder."""
     for turns in reversed(_group_turns(attempts)):
         of_turns = [repair for one in reversed(turns) for repair in _find_turn_repairs([one], root)]
         yield from of_turns or (_find_turn_repairs(turns, root) if len(turns) > 1 else ())
@@ -300,7 +300,7 @@ def _make_repair(fix: AttemptFix, where: str, *, trace: str, at: datetime | None
 
 
 def find_repeated_errors(logged: LoggedAttempt, least: int) -> Iterator[tuple[Sequence[Sighting], Sequence[str]]]:
-    """Yield each error with at least `least` occurrences, and the reasons of the changes between, if there are any."""
+    """Yield errors that occur `least` times or more, with reasons of changes between."""
     met = group_pairs(
         (error.signature, (place, error))
         for place, action in enumerate(logged.actions)
@@ -341,7 +341,7 @@ def describe_attempt(attempt: Attempt) -> str:
 
 
 def _sighting(attempt: Attempt, action: Action) -> Sighting | None:
-    """Return the error of a failed action; None if it has none, or only shows that the environment is incomplete."""
+    """Return a failed action's error; None if absent or due to the environment."""
     failures = find_command_errors(action.error, action.output)
     if not failures or is_environment_error(action, failures):
         return None
@@ -492,7 +492,7 @@ def make_template(diff: str, message: str) -> Template | None:
 
 
 def make_clean_template(diff: str, language: str) -> Template | None:
-    """Generalize the added code of a diff if that is possible without doubt, else return None.
+    """Generalize the code that a diff adds; None unless that is beyond doubt.
 
     Each name that belongs to this place becomes a placeholder. There is no template if the code is one line, has texts
     or members, calls functions that are not built in, or has more than a few such names.
@@ -519,7 +519,7 @@ def make_clean_template(diff: str, language: str) -> Template | None:
 
 
 def has_partial_holes(code: str, language: str) -> bool:
-    """Return whether a template has a placeholder in a text, comment or longer name, or beside names of one place."""
+    """Return whether a placeholder is not a whole name, or names of one place remain."""
     filled = _HOLE.sub(r"hole_\1", code[:_MAX_CODE])
     holes = {f"hole_{name}" for name in _HOLE.findall(code[:_MAX_CODE])}
     if not holes:
@@ -625,7 +625,7 @@ def fix_category(description: str, diff: str, cause: str, message: str) -> str:
 
 
 def fix_description(description: str, category: str, message: str, diff: str = "") -> str:
-    """Return the description of a fix; "" without any, a standard one if it is too vague.
+    """Return the description of a fix: "" without any, a standard one if too vague.
 
     Without words it is the first added line, and a short one names the error.
     """
@@ -643,7 +643,7 @@ def fix_description(description: str, category: str, message: str, diff: str = "
 
 
 def has_reason(description: str) -> bool:
-    """Return whether the description of a fix or approach contains more than its category and the changed files."""
+    """Return whether a description has more than its category and changed files."""
     text = one_line(description)
     for lead in _KINDS["leads"].values():
         if text == lead or text.startswith((f"{lead}: ", f"{lead}, ")):

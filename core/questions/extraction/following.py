@@ -1,4 +1,4 @@
-"""Whether a lesson was followed, by the actions that were recorded after it was given (docs/scoring.md#followed).
+"""Whether later actions followed a lesson; docs/scoring.md#followed.
 
 First what a piece of advice names that actions can show: commands, files and code. Then one rule for each type of
 pattern, in the table at the end. In doubt there is no verdict.
@@ -126,7 +126,7 @@ def find_signs(text: str) -> Signs:
 
 
 def _parse_command(text: str) -> Run | None:
-    """Return the program that a text runs, without placeholders; None if it is not a command."""
+    """Return a command's program, without placeholders; None if not a command."""
     runs = parse_programs(_PLACEHOLDER.sub(" ", text))
     if not runs:
         return None
@@ -161,7 +161,7 @@ def match_run(sign: Run, run: Run) -> Match:
 
 
 def _only_shows(run: Run, sign: Run) -> bool:
-    """Return whether a program only showed something, such as its help, and the text does not name that."""
+    """Return whether a program only showed what the text does not name, such as help."""
     options = _SHOWING_OPTIONS | ({"-n"} if run.program in _PRINTING_WITH_N else frozenset())
     following = run.arguments[len(sign.lead) : len(sign.lead) + 1]
     is_listing = following != sign.arguments[len(sign.lead) :][:1] and bool(_SHOWING_COMMANDS.intersection(following))
@@ -232,7 +232,7 @@ def _match_edit(code: str, edit: Edit) -> MatchedAction:
 
 
 def find_in_order(steps: Sequence[Signs], work: RecordedWork) -> list[MatchedAction]:
-    """Return for each step the action that does it, in the order of the steps; a step without one is left out."""
+    """Return each step's action, in the order of the steps; unmatched ones left out."""
     done = {n: [one for one in find_actions(step, work) if one.match is Match.YES] for n, step in enumerate(steps)}
     actions: list[MatchedAction] = []
     last = 0
@@ -261,7 +261,7 @@ _MIN_NAME: Final = 3  # letters of a name that alone shows a fix
 
 
 class Judgement(NamedTuple):
-    """Whether a lesson was followed in an attempt (None: can't tell), and the action that shows it.
+    """Whether a lesson was followed (None: can't tell), and the action that shows it.
 
     `has_worked` is the result of following it, if the log proves one.
     """
@@ -284,7 +284,7 @@ def judge(pattern: Pattern, work: RecordedWork) -> Judgement:
 
 
 class Comparison(NamedTuple):
-    """How an edit compares with a fix: it follows it, has nothing of it (False), or None if that is unclear."""
+    """Whether an edit follows a fix: False if it has nothing of it, None if unclear."""
 
     is_alike: bool | None
     shown: str = ""  # the line or the names that both have
@@ -348,14 +348,14 @@ def _squeeze(text: str) -> set[str]:
 
 
 def _shape(line: str) -> str:
-    """Return a line with its own names replaced, such as `if x is None:`; "" if nothing else is left."""
+    """Return a line with its own names replaced; "" if nothing else is left."""
     shape = _IDENTIFIER.sub(lambda word: "\0" if find_words(word[0]) or len(word[0]) < 3 else word[0], line)
     shape = "".join(re.sub(r"\d+|\"[^\"]*\"|'[^']*'", "\0", shape).split())
     return shape if sum(map(str.isalpha, shape)) > 3 or re.search(r"[^\w\s\x00.,()=:;]{2}|or|and", shape) else ""
 
 
 def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
-    """An error pattern: from its error until this is gone, the edits are compared with its fix."""
+    """Judge an error pattern: compare the edits until its error is gone with its fix."""
     windows = work.find_windows(pattern)
     fix = Fix(pattern)
     edits = [edit for edit in work.edits if _is_within(edit.place, windows)]
@@ -383,21 +383,21 @@ def _judge_error(pattern: Pattern, work: RecordedWork) -> Judgement:
 
 
 def _is_within(place: int, windows: Iterable[Window], *, has_end: bool = False) -> bool:
-    """Return whether an action is in a window; with `has_end`, also the run in which the error was gone."""
+    """Return whether an action is in a window; with `has_end`, the passing run too."""
     return any(one.start < place < one.end + has_end for one in windows)
 
 
 def _find_result(
     first: Edit, last: Edit, errors: Sequence[int], windows: Sequence[Window], end: Outcome
 ) -> bool | None:
-    """Return whether the fix worked: the error is gone after the last such edit, or it returned and all failed."""
+    """Return whether a fix worked; False only if its error recurred and all failed."""
     if all(one.is_solved for one in windows):
         return True if last.place > errors[-1] else None
     return False if end is Outcome.FAILURE and first.place < errors[-1] else None
 
 
 def _is_cured_otherwise(work: RecordedWork, windows: Sequence[Window], edits: Sequence[Edit], fix: Fix) -> bool:
-    """Return whether the edits made the error go away, or ended the attempt where the error was."""
+    """Return whether other edits cured the error, or ended the attempt at its place."""
     if any(work.may_hide_edits(one.start + 1, one.end) for one in windows):
         return False
     if all(one.is_solved for one in windows):
@@ -409,7 +409,7 @@ def _is_cured_otherwise(work: RecordedWork, windows: Sequence[Window], edits: Se
 
 
 def _judge_warning(pattern: Pattern, work: RecordedWork) -> Judgement:
-    """An anti-pattern: an action does what it warns of, or does the same in another way."""
+    """Judge an anti-pattern: an action does what it warns of, or does it otherwise."""
     warned = read_warning(pattern.description or pattern.title)
     wrong = find_signs(warned.approach)
     better = find_signs(pattern.better_alternative or warned.better)
@@ -431,7 +431,7 @@ def _judge_warning(pattern: Pattern, work: RecordedWork) -> Judgement:
 
 
 def _judge_advice(pattern: Pattern, work: RecordedWork) -> Judgement:
-    """A success pattern: the share of its steps that were done in their order, or what its sentence recommends."""
+    """Judge a success pattern by the share of steps done in order, or its sentence."""
     steps = [signs for step in pattern.steps if (signs := find_signs(step))]
     if not steps:
         steps = [signs for tool in pattern.tools if (signs := find_signs(_TOOL.sub(r"`\1`", tool))).commands]
@@ -453,7 +453,7 @@ def _judge_steps(steps: Sequence[Signs], work: RecordedWork) -> Judgement:
 
 
 def _judge_sentence(text: str, work: RecordedWork) -> Judgement:
-    """Judge advice of one sentence, such as `Run make gen before npm test` or `Use npm ci, not npm install`."""
+    """Judge advice: `Run make gen before npm test` or `Use npm ci, not npm install`."""
     parts = _TURN.split(text[:MAX_TEXT], maxsplit=1)
     advice, other = find_signs(parts[0]), find_signs(parts[1] if len(parts) > 1 else "")
     if len(advice.commands) == 2 and (order := _ORDER.search(parts[0])):
@@ -487,7 +487,7 @@ def _judge_order(first: Run, then: Run, work: RecordedWork) -> Judgement:
 
 
 def _judge_template(pattern: Pattern, work: RecordedWork) -> Judgement:
-    """A template: its names are in the code that one action added; its absence shows nothing."""
+    """Judge a template by its names in one action's code; absence shows nothing."""
     words = find_words(_HOLE.sub(" ", pattern.template_code[:MAX_TEXT]))
     for edit in work.edits:
         common = words & edit.words

@@ -1,4 +1,4 @@
-"""Notes of agents and recurring learnings: joined if they are alike, compared with patterns, and drafted.
+"""Notes of agents and recurring learnings: joined, compared and drafted.
 
 See docs/adapters.md#lessons and docs/extraction.md#recurring-learnings.
 """
@@ -113,7 +113,7 @@ class Cluster(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def cluster_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[Cluster, ...]]:
-    """Find the recurring learnings of a project step by step, those of the most loops first.
+    """Find a project's recurring learnings step by step, most loops first.
 
     A learning joins a cluster if it is similar to the central one and asks for the same (see
     `core.retrieval.similarity`). So no chain of small differences joins different learnings. Learnings that are
@@ -149,14 +149,14 @@ def cluster_in_steps(snapshot: Snapshot, stored: StoredVerdicts) -> Steps[tuple[
 
 
 class _Groups(Struct, frozen=True, array_like=True):
-    """Groups of statements, each as its place in the order of the keys; `digest` is of the statements and counts."""
+    """Groups of statements, by place in key order; `digest` is of these and counts."""
 
     digest: bytes
     groups: list[list[int]]
 
 
 def _known_groups_in_steps(counts: Mapping[Statement, int], stored: StoredVerdicts) -> Steps[list[list[Statement]]]:
-    """Return what `group_statements_in_steps` does, from what is stored for the same statements."""
+    """Cache `group_statements_in_steps` by the statements and their counts."""
     from core.index.verdicts import read_verdicts, write_verdicts
 
     ordered = yield from sort_in_steps(counts, lambda statement: statement.key)
@@ -347,7 +347,7 @@ def _compare_recurring(
 
 
 class Comparison(Struct, frozen=True):
-    """Lessons that say the same, and what is similar to them: patterns by ID, other lessons by their number."""
+    """Lessons that say the same, and similar ones: patterns by ID, lessons by number."""
 
     places: tuple[Lesson, ...]
     same_patterns: tuple[str, ...] = ()  # the most similar one is first
@@ -358,7 +358,7 @@ class Comparison(Struct, frozen=True):
 def compare_lessons_in_steps(
     lessons: Mapping[str, Lesson], patterns: Mapping[str, Pattern]
 ) -> Steps[tuple[Comparison, ...]]:
-    """Join the lessons that say the same, and find the patterns and lessons that say the same or the opposite.
+    """Join lessons that say the same; find patterns and lessons that agree or oppose.
 
     Each text is compared with a limited number of others: 3,000 lessons take about a second.
     """
@@ -406,7 +406,7 @@ def compare_lessons_in_steps(
 def judge_lessons_in_steps(
     compared: Sequence[Comparison], snapshot: Snapshot, board: Scoreboard
 ) -> Steps[tuple[JoinedLesson, ...]]:
-    """Add what was decided about the lessons, and which approved patterns they contradict; newest first."""
+    """Add decisions, and approved patterns that lessons contradict; newest first."""
     accepted = _find_accepted(snapshot.decisions, snapshot.curation.undone)
     dismissed = {key for key in snapshot.curation.dismissed if key.startswith(LESSON_PREFIX)}
     patterns = snapshot.patterns
@@ -439,7 +439,7 @@ def judge_lessons_in_steps(
 
 
 def is_approved(pattern: Pattern, snapshot: Snapshot, board: Scoreboard) -> bool:
-    """Return whether a pattern may be injected, and a person or its uses confirmed it.
+    """Return whether a pattern is injectable, and a person or its uses confirmed it.
 
     A person promoted or approved its text, or extracted it, or its uses made it established or proven.
     """
@@ -464,7 +464,7 @@ def _find_accepted(decisions: Iterable[Decision], undone: frozenset[str]) -> dic
 
 
 def _join_in_steps(lessons: Iterable[Lesson]) -> Steps[dict[Statement, tuple[Lesson, ...]]]:
-    """Return the lessons that say the same, those to ask about first, by the central statement."""
+    """Return lessons that say the same, those to ask first, by central statement."""
     same: dict[Statement, list[Lesson]] = defaultdict(list)
     for lesson in lessons:
         same[read_statement(lesson.text)].append(lesson)
@@ -482,7 +482,7 @@ def _join_in_steps(lessons: Iterable[Lesson]) -> Steps[dict[Statement, tuple[Les
 
 
 def _rank(lesson: Lesson) -> tuple[bool, bool, bool, int, str]:
-    """Return the order of lessons with the same text: what can become a pattern and worked is first."""
+    """Return the sort key of equal lessons: possible patterns that worked first."""
     is_success = lesson.outcome is Outcome.SUCCESS
     return lesson.kind is LessonKind.FACT, not is_success, not lesson.loaded, -(lesson.uses or 0), lesson.id
 
@@ -493,7 +493,7 @@ def _is_long(statement: Statement) -> bool:
 
 
 def read_statement(text: str) -> Statement:
-    """Return a lesson in comparable form: `Never use X` is `Use X` with the opposite demand."""
+    """Return a comparable lesson: `Never use X` is `Use X` with the opposite demand."""
     line = strip_label(text)
     warned = parse_warning(line)
     return _negated(Statement.of(warned.approach)) if warned else Statement.of(line)
@@ -614,12 +614,12 @@ def make_lesson(
 
 
 def _without_uses(proposal: Proposal) -> Proposal:
-    """Return a proposal that counts no use: an agent that proposes a lesson has not applied it."""
+    """Return a proposal without uses: to propose a lesson is not to apply it."""
     return replace(proposal, record=proposal.record | without_uses(proposal.type))
 
 
 def draft_pattern(kind: PatternType, when: str, text: str, why: str, *, better: str = "", **origin: Any) -> Proposal:
-    """Draft a pattern of some lines; for an anti-pattern, `text` is what to avoid and `better` what to do instead.
+    """Draft a short pattern; an anti-pattern avoids `text` and does `better`.
 
     `when` is "" if unknown. Raises BadInput if the error message of an error pattern, `when`, is too general.
     """

@@ -1,4 +1,4 @@
-"""Records that patterns are extracted from, and the parts that all new pattern records share."""
+"""Source records of extraction, and the parts shared by all new pattern records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PROMISE_RUNNERS: Final = frozenset({"ralph-loop"})  # whose condition is the ph
 
 
 def remove_controls(text: str, own: Iterable[str] = ()) -> str:
-    """Return a text without contexts and texts that control a loop, such as `<promise>DONE</promise>`.
+    """Return a text without contexts and loop controls, as `<promise>DONE</promise>`.
 
     A text without them is not changed.
     `own` are the prompt and the phrases of the loop: a text or line that says only this is left out.
@@ -92,7 +92,7 @@ def _is_own(text: str, phrases: list[str]) -> bool:
 
 
 def clean_material(material: Material) -> Material:
-    """Return the material of a runner's loop without its prompt and the other texts that control it."""
+    """Return a runner loop's material without its prompt and controlling texts."""
     loop = material.loop
     if loop is None or not loop.runner:
         return material
@@ -118,7 +118,7 @@ def _clean_iteration(iteration: Iteration, own: tuple[str, ...]) -> Iteration:
 
 
 def clean_record(value: Any) -> Any:
-    """Return a part of a record without texts that control a loop; code stays as it is."""
+    """Return a part of a record without texts that control a loop, except in code."""
     if isinstance(value, str):
         return remove_controls(value)
     if isinstance(value, Mapping):
@@ -280,7 +280,7 @@ class Materials:
         raise UnknownRecord(f"no loop, task or debug session {asked!r} in {self._paths.project}")
 
     def _of_attempt(self, session: DebugSession) -> Material | None:
-        """Return the material of a session that was made from the log of an attempt; None without that log."""
+        """Return the material of a session made from an attempt's log; None without it."""
         attempt = self._snapshot.attempts.get(session.attempt_id)
         if attempt is None or (task := self._snapshot.tasks.get(attempt.task_id)) is None:
             return None
@@ -373,7 +373,7 @@ class Materials:
 
     @cached_property
     def _own_loops(self) -> Mapping[str, Loop]:
-        """Loops with records of their own, which sessions that are known only by their tasks do not have."""
+        """Loops with own records, unlike sessions that are known only by their tasks."""
         return {id: loop for id, loop in self._snapshot.loops.items() if not loop.is_from_hooks_alone}
 
     @cached_property
@@ -394,7 +394,7 @@ class Materials:
 
     @cached_property
     def _attempts_of_sessions(self) -> Mapping[str, list[Attempt]]:
-        """Attempts by the session that made them: that of the attempt, else that of its task."""
+        """Attempts by the session that made them: the attempt's own, else its task's."""
         homes = {id: self._links.get(id, task.loop_id) for id, task in self._snapshot.tasks.items()}
         pairs = ((one.loop_id or homes.get(one.task_id, ""), one) for one in self._snapshot.attempts.values())
         return group_pairs((self._ids.get(loop_id, loop_id), attempt) for loop_id, attempt in pairs if loop_id)
@@ -426,7 +426,7 @@ class Materials:
 
 
 def _without_logged(turns: tuple[Iteration, ...], attempts: Sequence[LoggedAttempt]) -> tuple[Iteration, ...]:
-    """Return the turns of a session before its first attempt with a log, which has more of the later ones."""
+    """Return the turns before the first logged attempt; its log has more of the rest."""
     begins = [at for one in attempts if one.actions and (at := one.attempt.started_at or one.actions[0].at) is not None]
     begin = min(begins, default=None)
     return turns if begin is None else tuple(turn for turn in turns if turn.at is not None and turn.at < begin)

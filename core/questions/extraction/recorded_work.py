@@ -1,4 +1,4 @@
-"""What the recorded actions of an attempt did: edits as added and removed code, programs that ran, and errors.
+"""Recorded effects of an attempt's actions: edits, programs that ran, and errors.
 
 Also the decomposition strategies in use; docs/scoring.md#decomposition-strategies.
 """
@@ -83,7 +83,7 @@ _TURN_CHECK: Final = "check"  # the command of the runs in a turn
 
 
 class Edit(NamedTuple):
-    """One changed file of an action; comments are left out, and so is code that was there before."""
+    """One changed file of an action, without comments and code that was there before."""
 
     number: int  # of the action
     place: int  # of the action, from 0
@@ -107,7 +107,7 @@ class Run(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The actions between an error and its end, by place; the end is that of the log if the error remained."""
+    """The actions between an error and its end (or that of the log), by place."""
 
     start: int
     end: int
@@ -115,7 +115,7 @@ class Window(NamedTuple):
 
 
 class ActionLog:
-    """The actions of an attempt, whose errors are parsed once for all patterns; `root` is the project's folder."""
+    """An attempt's actions with errors parsed once; `root` is the project's folder."""
 
     def __init__(self, actions: Sequence[Action], root: str = "") -> None:
         self.actions = actions
@@ -132,7 +132,7 @@ class ActionLog:
         return [place for place, found in self.failed if any(is_error_of(pattern, one) for one in found)]
 
     def has_error(self, pattern: Pattern, since: datetime) -> bool:
-        """Return whether an action after a moment reported its failure with the error of a pattern."""
+        """Return whether an action failed with a pattern's error after a moment."""
         actions = (self.actions[place] for place in self.find_errors(pattern))
         return any(one.has_failed and (one.at is None or one.at > since) for one in actions)
 
@@ -148,11 +148,11 @@ class RecordedWork:
         self.start = next(after, len(actions))  # place of the first action after it
 
     def find_errors(self, pattern: Pattern) -> list[int]:
-        """Return the places of the actions that failed with the error of a pattern, also before the moment."""
+        """Return where actions failed with a pattern's error, also before the moment."""
         return self._log.find_errors(pattern)
 
     def find_windows(self, pattern: Pattern) -> list[Window]:
-        """Return from where to where the error of a pattern had to be fixed, after the pattern was given."""
+        """Return the windows in which a given pattern's error had to be fixed."""
         windows = []
         for place in self.find_errors(pattern):
             command = parse_command(self.actions[place])
@@ -188,12 +188,12 @@ class RecordedWork:
         ]
 
     def may_hide_edits(self, start: int, end: int) -> bool:
-        """Return whether a command between two places may have changed files without showing how."""
+        """Return whether a command between two places may hide changes of files."""
         return any(_may_edit(one.command) for one in self.actions[start:end] if one.command and not is_edit(one))
 
 
 def is_error_of(pattern: Pattern, failure: Failure) -> bool:
-    """Return whether a failure is the error of a pattern; without a trigger, if it has the same message."""
+    """Return whether a failure is a pattern's error, by trigger or else by message."""
     if not pattern.error_pattern:
         return bool(pattern.error_message) and pattern.error_message == clean_message(failure)
     return matches_failure(pattern, failure)
@@ -235,14 +235,14 @@ def _keep_quoted(match: re.Match[str]) -> str:
 
 
 def find_words(code: str) -> set[str]:
-    """Return the distinctive names and operators in code, in lower case, without those in quoted texts."""
+    """Return distinctive names and operators in code, casefolded, without strings."""
     words = (word.casefold() for word in _WORD.findall(_STRING.sub('""', code[:MAX_TEXT])))
     return {word for word in words if word not in _COMMON_WORDS}
 
 
 @lru_cache(1024)  # agents repeat their commands
 def parse_programs(command: str, depth: int = 0) -> tuple[Run, ...]:
-    """Return the programs of a shell command, without what is quoted or in a here-document."""
+    """Return a shell command's programs, without quoted texts and here-documents."""
     head = command.split("<<", 1)[0].replace("\\\n", " ").replace("\n", " ; ")
     lexer = shlex.shlex(head, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, "#"
@@ -303,7 +303,7 @@ def _make_run(program: str, words: Sequence[str]) -> Run:
 
 
 def _may_edit(command: str) -> bool:
-    """Return whether a command may change files: it neither reads nor checks, and is not known to leave code alone."""
+    """Return whether a command may change files: it is not known to leave code alone."""
     text = command[:MAX_TEXT]
     if is_read_only(text):
         return False
@@ -320,10 +320,10 @@ def _may_edit(command: str) -> bool:
 def make_turn_actions(
     turn: Iteration, errors: Sequence[Failure] | None = None, *, is_fixed: bool = False
 ) -> list[Action]:
-    """Return what an iteration records as a log: a failed run, an edit, a run that passed; its number is theirs.
+    """Return an iteration as a log: a failed run, an edit, a run that passed.
 
-    A transcript names the failed command only in short, so that all runs are those of one check. With `is_fixed`, the
-    last one passed although the iteration does not record that.
+    All have its number, and all runs are of one check: a transcript names the failed command only in short. With
+    `is_fixed`, the last run passed although the iteration does not record that.
     """
     errors = turn.failures if errors is None else errors
     number, check = turn.number or 0, (("command", _TURN_CHECK),)

@@ -1,4 +1,4 @@
-"""Errors of a loop, and the triggers of error patterns: specific ones only (docs/extraction.md#triggers).
+"""Errors of a loop, and triggers of error patterns; docs/extraction.md#triggers.
 
 A trigger is a regex for the message of an error, and maybe the places in which it applies. It generalizes what varies,
 such as numbers and paths. A trigger that also matches common messages of test runners and compilers keeps its names;
@@ -74,7 +74,7 @@ def classify_error_type(name: str, message: str) -> str:
 
 
 def is_named_in(error_type: str, message: str) -> bool:
-    """Return whether an error type only repeats the error that a message names: `RuntimeError` for a KeyError."""
+    """Return whether a type only repeats a message's: `RuntimeError` for a KeyError."""
     name, text, _ = split_error(message)
     return bool(name) and error_type == classify_error_type(name, text)
 
@@ -143,25 +143,25 @@ _SLOT: Final = lazy_regex(r"\{(\w+)\}")
 
 
 class Trigger(Struct, frozen=True):
-    """A regex for error messages and the places to which it is limited, "" if no regex is specific."""
+    """A regex for error messages and the places of its limit; "" if none is specific."""
 
     pattern: str
     places: tuple[str, ...] = ()
 
 
 def describe_failure(failure: Failure) -> str:
-    """Return the message of a failure with the name of its error, as the tool prints it."""
+    """Return a failure's message with the name of its error, as tools print it."""
     name, message = failure.error_type, failure.message.strip()
     return f"{name}: {message}" if name and not message.startswith(name) and message != name else message
 
 
 def clean_message(failure: Failure) -> str:
-    """Return the message of a failure as a pattern has it: one line without secrets and invisible characters."""
+    """Return a failure's message in one line, without secrets or hidden characters."""
     return visible_line(mask_secrets(one_line(describe_failure(failure))))
 
 
 def make_trigger(failures: Sequence[Failure], known: Iterable[str] = ()) -> Trigger:
-    """Return the trigger for the first failure; the further ones have the same fix and may add places.
+    """Return the first failure's trigger; others with the same fix may add places.
 
     `known` are other messages of the project.
     """
@@ -207,7 +207,7 @@ def keeps_rules(trigger: Trigger, message: str = "", matched: Iterable[str] = ()
 
 
 def is_specific(pattern: str) -> bool:
-    """Return whether a regex matches none of the common messages and has words besides those of test runners."""
+    """Return whether a regex matches no common message and has words of its own."""
     regex = safe_matcher(pattern)
     if regex.problem is not None or is_comparison(_unescape(pattern)):
         return False
@@ -215,7 +215,7 @@ def is_specific(pattern: str) -> bool:
 
 
 def _other_messages(narrow: str, known: Iterable[str]) -> list[str]:
-    """Return the messages that the narrowest regex of an error does not match; none if it is ""."""
+    """Return messages that the narrowest regex does not match; none if that is ""."""
     return [message for message in known if not safe_matcher(narrow).matches(message)] if narrow else []
 
 
@@ -224,7 +224,7 @@ def _unescape(pattern: str) -> str:
 
 
 def has_common_names(message: str) -> bool:
-    """Return whether a message has the form of a common one, and all names in it are common, too."""
+    """Return whether a message has a common form, and only common names."""
     names = {name for quoted in _QUOTED.findall(message) for name in _WORD.findall(quoted)}
     common = _lists()["name"] | _lists()["types"] | _lists()["values"]
     is_known = bool(names) and all(name in common or len(name) < _MIN_NAME for name in names)
@@ -232,7 +232,7 @@ def has_common_names(message: str) -> bool:
 
 
 def is_distinctive(message: str) -> bool:
-    """Return whether a message has a word that is neither a common name nor a word of test frameworks."""
+    """Return whether a message has a word that is not common, nor of test frameworks."""
     common = {word for words in _lists().values() for word in words}
     return any(
         len(word) >= _MIN_NAME and word.lower() not in common and word not in common for word in _WORD.findall(message)
@@ -250,7 +250,7 @@ def _bounded(pattern: str) -> str:
 
 
 def is_comparison(message: str) -> bool:
-    """Return whether a message only compares values: all of its words are those of test frameworks."""
+    """Return whether a message only compares values, in words of test frameworks."""
     text = _QUOTED.sub(" ", message)
     words = {word.lower() for word in _WORD.findall(text)}
     asserting = _lists()["asserting"]
@@ -259,7 +259,7 @@ def is_comparison(message: str) -> bool:
 
 @cache
 def common_errors() -> tuple[str, ...]:
-    """Return the shipped list of common messages of test runners, compilers and programs."""
+    """Return the shipped common messages of test runners, compilers and programs."""
     return tuple(dict.fromkeys(message for line in _sections()["messages"] for message in _expand(line)))
 
 
@@ -284,7 +284,7 @@ def _lists() -> dict[str, frozenset[str]]:
 
 @cache
 def _sections() -> dict[str, list[str]]:
-    """Read the sections of `common_errors.txt`: a heading in brackets, then lines; `#` begins a comment."""
+    """Read `common_errors.txt`: headings in brackets, lines, and `#` comments."""
     sections: dict[str, list[str]] = {}
     for line in Path(__file__).with_name("common_errors.txt").read_text("utf-8").splitlines():
         if heading := re.fullmatch(r"\[(\w+)\]", line):
