@@ -1,4 +1,4 @@
-"""What lists and pages show, stated once for the terminal, the screens, agents and files.
+"""What lists and pages show, once for the terminal, screens, agents and files.
 
 Each list has its columns, sorts and cells in one module: `patterns`, `loops`, `reflections`, `decisions` (the log) and
 `comparison`. The fields of its filter are there, too, but those of patterns are in `pattern_filter` and those of loops

@@ -55,7 +55,7 @@ _MAX_NAMED: Final = 20  # Questions of a row that are named without a reason.
 
 
 def row_questions(view: ProjectState, group: QuestionGroup) -> list[Block]:
-    """Describe the questions of a row: the best ones with their reasons, and the others by name."""
+    """Describe a row's questions: the best with their reasons, the others by name."""
     best = list[Block]()
     for item in group.items[:BEST]:
         loop = view.snapshot.loops.get(item.subject)
@@ -94,7 +94,7 @@ def uses(view: ProjectState, pattern: Pattern) -> Iterable[Line]:
 
 
 def _use_line(view: ProjectState, use: Observation) -> Line:
-    """Describe a use by the title of its session, else by its ID, else by where its record counts it."""
+    """Describe a use by its session's title or ID, else by where it was counted."""
     source = work_title(view, use.loop_id) or use.loop_id
     count = f"{use.count:,} x " if use.count > 1 and source else ""
     source = source or f"{plural(use.count, 'use')} {_COUNTED.get(use.source, 'without a recorded session')}"
@@ -103,7 +103,7 @@ def _use_line(view: ProjectState, use: Observation) -> Line:
 
 
 def work_title(view: ProjectState, work_id: str) -> str:
-    """Return what a loop, task or attempt is about, in one line; "" if unknown; untrusted."""
+    """Return what a loop, task or attempt is about in one line, or ""; untrusted."""
     snapshot = view.snapshot
     attempt = snapshot.attempts.get(work_id)
     task = snapshot.tasks.get(attempt.task_id if attempt is not None else work_id)
@@ -113,7 +113,7 @@ def work_title(view: ProjectState, work_id: str) -> str:
 
 
 def works_of(view: ProjectState, work_id: str) -> list[str]:
-    """Return the attempts of a task, newest first, or the attempt or loop with this ID; none if unknown."""
+    """Return a task's attempts, newest first, or this attempt or loop; [] if unknown."""
     snapshot = view.snapshot
     if (task := snapshot.tasks.get(work_id)) is not None:
         numbers = range(max(task.total_attempts or 0, task.current_attempt or 0), 0, -1)
@@ -122,14 +122,14 @@ def works_of(view: ProjectState, work_id: str) -> list[str]:
 
 
 def evidence_loops(view: ProjectState, item: ReviewItem) -> list[str]:
-    """Return the known loops of a question's evidence, contradicting ones first, then those a pattern comes from."""
+    """Return a question's known loops: contradicting ones first, then sources."""
     if item.group is not None:
         return []
     return [id for id in dict.fromkeys(map(view.board.inputs.names.loop_of_work, _sources(view, item))) if id]
 
 
 def evidence_attempt(view: ProjectState, item: ReviewItem) -> str:
-    """Return the ID of the newest attempt that a pattern was found in; "" for other questions, or if unknown."""
+    """Return the ID of the newest attempt that a pattern was found in, or ""."""
     if item.kind != kinds.EXTRACTED and item.weakened is None:
         return ""
     sources = [item.weakened.attempt_id] if item.weakened is not None else _sources(view, item)
@@ -281,7 +281,7 @@ def report_source(view: ProjectState, burst: Burst) -> Iterable[Block]:
 
 
 def failures(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
-    """Describe the loops in which a pattern failed, newest first, and where it succeeded."""
+    """Describe loops in which a pattern failed, newest first, and where it worked."""
     used = [one for one in view.board.observations(pattern.id) if one.is_use]
     failed = [one for one in used if one.success is False]
     succeeded = [one for one in used if one.success]
@@ -298,7 +298,7 @@ def failures(view: ProjectState, pattern: Pattern) -> Iterable[Block]:
 def anti_pattern(
     view: ProjectState, inversion: Inversion, alternatives: Sequence[Pattern], *, is_edited: bool
 ) -> Iterable[Block]:
-    """Describe the warning, with the `alternatives` it can name; `is_edited`: the user wrote the text."""
+    """Describe a warning with its `alternatives`; `is_edited` if the user wrote it."""
     yield line((inversion.text, "strong"))
     if is_edited:
         yield line(("your text", "accent"))
@@ -356,7 +356,7 @@ _MARKERS: Final = {DELETED: ("[-", "-]", "bad"), INSERTED: ("{+", "+}", "good st
 
 
 def exact_text(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
-    """Return the text that agents get, then all that is stored besides; sentences that a rule stops are marked."""
+    """Yield the text agents get, then the rest; sentences that rules stop are marked."""
     rules = {one.rule: one.severity for one in pattern.suspicions if one.severity.stops}
     block = render_context([(pattern, state.assessment(pattern.id))], state.settings.injection)
     shown = block.removeprefix(f"{TITLE}\n\n{INTRODUCTION}\n\n").rstrip("\n")
@@ -448,7 +448,7 @@ def _pieces(piece: DiffPiece) -> Iterator[tuple[str, str]]:
 
 
 def side_by_side(state: ProjectState, one: Pattern, other: Pattern, similarity: str) -> Iterator[Block]:
-    """Compare two similar patterns: their counts, the fields that differ with both texts, then the equal ones."""
+    """Compare similar patterns: counts, fields that differ, then the equal ones."""
     for label, pattern in (("Stays", one), ("Merged into it", other)):
         assessment = state.assessment(pattern.id)
         rate = format_percent(assessment.rate)

@@ -1,4 +1,4 @@
-"""Review questions as cards: what is asked, the evidence that decides it, and what each answer does."""
+"""Cards of review questions: what is asked, the evidence, what each answer does."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def review_card(
     is_edited: bool = False,
     agent_files: Sequence[AgentFile] = (),
 ) -> Document:
-    """Return the card of a question: its title asks, its blocks name the subject and the evidence.
+    """Return a question's card: the title asks, the blocks are subject and evidence.
 
     `proposal` is the warning of an inversion if the user has changed it, `is_edited` whether its text is the user's.
     `agent_files` are those that agents load by themselves, which a note of an agent may repeat. Raises `UnknownRecord`
@@ -117,7 +117,7 @@ def present_effect(state: ProjectState, item: ReviewItem) -> str:
 
 
 def card_title(state: ProjectState, item: ReviewItem) -> str:
-    """Return a short name of the subject for a dialog; untrusted, never a bare UUID if anything else is known."""
+    """Return the subject's short name, a UUID only as a last resort; untrusted."""
     if item.is_about_pattern and (pattern := state.snapshot.patterns.get(item.subject)) is not None:
         return pattern_title(pattern)
     if item.session is not None and item.session.file_path:
@@ -216,7 +216,7 @@ def _warning(state: ProjectState, item: ReviewItem, proposal: Inversion | None) 
 
 
 def _doubtful_state(state: ProjectState, item: ReviewItem, pattern: Pattern) -> Iterator[Block]:
-    """Describe a pattern whose state or pin is in doubt: counts, what would change it, uses, text."""
+    """Describe a doubtful state or pin: counts, what would change it, uses, text."""
     is_of_pin = item.kind in (kinds.CONTRADICTED, kinds.STALE_PIN)
     yield from headline(pattern, "" if is_of_pin else item.reason)
     if item.kind == kinds.STALE_PIN:
@@ -233,7 +233,7 @@ def _doubtful_state(state: ProjectState, item: ReviewItem, pattern: Pattern) -> 
 
 
 def headline(pattern: Pattern, reason: str = "") -> Iterator[Block]:
-    """Name a pattern: its message or title and places, then why it is asked about unless the card shows that."""
+    """Name a pattern by message or title, with places, and why it is asked about."""
     yield line((pattern_title(pattern), "strong"), (_places(pattern), "quiet"))
     if reason:
         yield line((reason, "quiet"))
@@ -245,7 +245,7 @@ def _places(pattern: Pattern) -> str:
 
 
 def lesson_lines(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
-    """Show a lesson as a person judges it: the error, how often it was seen and given, the diff, and why."""
+    """Show a lesson for judging: the error, times seen and given, the diff, and why."""
     assessment = state.assessment(pattern.id)
     seen = f"seen {plural(assessment.seen, 'time')}, " if assessment.seen else ""
     given = f"given {plural(assessment.given, 'time')}" if assessment.given else "never given"
@@ -261,7 +261,7 @@ def lesson_lines(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 
 def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
-    """Say in which session a pattern was found, and which check failed and then passed there."""
+    """Describe the session a pattern was found in, and the check that then passed."""
     arrival = state.snapshot.curation.arrivals.get(pattern.id)
     source = next((one.loop_id for one in pattern.source_loops), "")
     if arrival is None and not source:
@@ -275,7 +275,7 @@ def _found_in(state: ProjectState, pattern: Pattern) -> Iterator[Block]:
 
 
 def _check_lines(state: ProjectState, pattern: Pattern, source: str) -> Iterator[Block]:
-    """Name the run of a check that failed with the error of a pattern, and the next one that passed."""
+    """Name the run that failed with a pattern's error, and the next one that passed."""
     works = dict.fromkeys((*found.works_of(state, source), state.board.inputs.names.loop_of_work(source)))
     sessions = (session for work in works for session in state.inputs.names.sessions_of(work))
     for session in sessions if source else ():
@@ -394,7 +394,7 @@ def _loaded(joined: JoinedLesson, files: Sequence[AgentFile]) -> Iterator[Block]
 
 
 def _offer(state: ProjectState, item: ReviewItem) -> Iterator[Block]:
-    """Describe what can be extracted, then the loop or the sources that it comes from."""
+    """Describe what can be extracted, then the loop or sources that it comes from."""
     assert item.offer is not None
     loop = state.snapshot.loops.get(item.subject) if item.kind != kinds.RECURRING else None
     if loop is not None:
@@ -431,7 +431,7 @@ def no_answer(action: str, item: ReviewItem) -> str:
 
 
 def question_record(item: ReviewItem) -> tuple[str, str]:
-    """Return the place that shows what a question is about, and the key of its row there."""
+    """Return the place of what a question is about, and the key of its row there."""
     if item.session is not None:
         return "loops", session_key(item.subject)
     if item.weakened is not None:
@@ -474,7 +474,7 @@ _WHEN: Final = {
 
 
 def pairs_document(pairs: Sequence[InstructionPair], files: Sequence[AgentFile]) -> Document:
-    """Describe the pairs of one question, with the diffs that would remove one of two; `files` are those of diffs."""
+    """Describe a question's pairs, with the diffs of `files` that remove one of two."""
     first = pairs[0]
     return Document(f"{first.one.place} {first.relation} {first.other.place}", tuple(pairs_blocks(pairs, files)))
 
@@ -528,7 +528,7 @@ def _removal(one: PlacedInstruction, files: Sequence[AgentFile]) -> Iterable[Blo
 
 
 def removal_diff(one: PlacedInstruction, files: Sequence[AgentFile]) -> list[str]:
-    """Return the unified diff that removes an instruction from its file; [] if its lines contain more.
+    """Return the unified diff that removes an instruction; [] if its lines have more.
 
     It is made of masked text, so it does not fit beside a secret. ralphdeck never applies it.
     """

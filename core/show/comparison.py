@@ -1,4 +1,4 @@
-"""Compare two project states; the changes with the most effect on loops come first."""
+"""Compare two project states; changes with the most effect on loops are first."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ def _pattern_cells(change: PatternChange, state: ProjectState) -> Cells:
 
 
 def _moved(change: PatternChange) -> doc.Text:
-    """Return what a pattern was and is: its state, its success rate, or whether agents get it."""
+    """Return what a pattern was and is: state, success rate, or if agents get it."""
     before, after = change.before, change.after
     if change.kind == RATE and before is not None and after is not None:
         return ((f"{format_percent(before.rate)} → ", "quiet"), format_percent(after.rate))
@@ -502,7 +502,7 @@ def _note(turn: PatternDifference) -> doc.Text:
 
 
 def what_if_document(replay: Replay, tried: Sequence[Setting], settings: Settings, state: ProjectState) -> doc.Document:
-    """Return the page of a what-if; `tried` are the changed thresholds, whose values are in `settings`."""
+    """Return the page of a what-if; `tried` are thresholds changed in `settings`."""
     return doc.Document(
         "What if",
         (

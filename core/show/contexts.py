@@ -1,4 +1,4 @@
-"""The page of a context: what a task would get, in which order, and why the rest is left out."""
+"""A context's page: what a task gets, in order, and why the rest is left out."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Preview:
 
     @cached_property
     def unfit(self) -> Mapping[str, tuple[str, ...]]:
-        """Keys of the rows that resemble the task too little, by the key of their summary row."""
+        """Keys of rows that resemble the task too little, by the key of their summary."""
         patterns = (key for key, one in self.left_out.items() if one.reason == NOTHING_IN_COMMON)
         reflections = (key for key, one in self.reflections_left_out.items() if one.reason.startswith(WEAK_MATCH))
         return {MORE_PATTERNS: tuple(patterns), MORE_REFLECTIONS: tuple(reflections)}
@@ -250,7 +250,7 @@ def _title(state: ProjectState, pattern_id: str) -> str:
 
 
 def _reason(reason: str, room: int) -> doc.Text:
-    """Return the words of a reason, and quiet what follows in brackets; only its head if there is no room."""
+    """Return a reason, with quiet words in brackets; only its head if room is short."""
     if len(reason) > room:
         return (_HEAD.split(reason, maxsplit=1)[0],)
     words, bracket, more = reason.partition(" (")
@@ -268,7 +268,7 @@ def _repetition(preview: Preview, key: str) -> doc.Text:
 
 
 def _strongest(parts: Mapping[str, float]) -> str:
-    """Return what the largest part of a relevance means; the details have the value of each part."""
+    """Return what the largest part of a relevance means; the details have the values."""
     return _REASONS[max(parts, key=lambda name: parts[name])]
 
 
@@ -377,7 +377,7 @@ def part_name(name: str) -> str:
 
 
 def _part_table(parts: Mapping[str, float], weights: Mapping[str, float]) -> doc.Table:
-    """Return a row per part of a relevance: its name, a bar, its value and its maximum."""
+    """Return a row for each part of a relevance: name, bar, value and maximum."""
     rows: list[tuple[doc.Text, ...]] = []
     for name, weight in weights.items():
         value = parts.get(name, 0.0)
@@ -388,7 +388,7 @@ def _part_table(parts: Mapping[str, float], weights: Mapping[str, float]) -> doc
 
 
 def agent_file_lines(files: Sequence[AgentFile], repeated: Mapping[str, Repetition]) -> Iterable[doc.Line]:
-    """Show what agents load by themselves, and mark the lines that the context repeats."""
+    """Show the files that agents load by themselves; mark lines the context repeats."""
     if not files:
         yield line(("No agent loads a file of this project by itself.", "quiet"))
     keys = {(place.file, place.line): key.removeprefix(PREFIX) for key, place in repeated.items()}

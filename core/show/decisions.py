@@ -61,7 +61,7 @@ def _values(values: dict[str, Any]) -> Iterable[doc.Fields]:
 
 
 def _is_readable(key: str, value: Any) -> bool:
-    """Whether a value is shown to people; hashes, versions of rules, records and empty values are not."""
+    """Whether a value is shown; not hashes, rule versions, records or empty values."""
     return key not in _HIDDEN and not isinstance(value, dict) and value not in ("", [])
 
 
@@ -111,7 +111,7 @@ class Entry(Struct, frozen=True):
 def group_decisions(
     decisions: Iterable[Decision], undone: Collection[str] = (), unfolded: Collection[str] = ()
 ) -> list[Entry]:
-    """Group adjacent decisions, newest first, into rows; a row with an ID of `unfolded` is divided into acts."""
+    """Group adjacent decisions, newest first, into rows; `unfolded` ones into acts."""
     groups: list[list[Decision]] = []
     last: object = None
     for decision in decisions:
@@ -125,7 +125,7 @@ def group_decisions(
 
 
 def decision_cells(entry: Entry, snapshot: Snapshot) -> Cells:
-    """Return the cells of a row; an undone decision is struck out, and one made elsewhere is marked."""
+    """Return a row's cells: undone ones are struck out, those made elsewhere marked."""
     decision = entry.decisions[0]
     is_undone = decision.id in snapshot.curation.undone
     is_claim = decision.id in snapshot.curation.claims
@@ -144,7 +144,7 @@ def decision_cells(entry: Entry, snapshot: Snapshot) -> Cells:
 
 
 def command_cells(entry: Entry, snapshot: Snapshot) -> Cells:
-    """Return the cells of a row without styles that a command cannot print: an undone decision is named so."""
+    """Return a row's cells for a command, in which `(undone)` replaces a style."""
     cells = decision_cells(entry, snapshot)
     undone = (" (undone)", "warning") if entry.key in snapshot.curation.undone else ""
     return {**cells, "verb": (*cells["verb"], undone)}
@@ -163,7 +163,7 @@ def _subject(entry: Entry, snapshot: Snapshot, quiet: str) -> doc.Text:
 
 
 def subject_title(decision: Decision, snapshot: Snapshot, style: str = "") -> doc.Text:
-    """Return the title of what a decision is about, and its ID; for undo and redo, of the original decision."""
+    """Return the title and ID of a decision's subject (of the original if an undo)."""
     if decision.verb in TURNS:
         original = next((one for one in snapshot.decisions if one.id == decision.subject), None)
         if original is not None:

@@ -67,7 +67,7 @@ class Query(Struct, frozen=True):
 
 
 def parse_query(text: str, fields: Fields) -> Query:
-    """Parse a filter; an unknown field is a problem, and its term is searched as text.
+    """Parse a filter; the term of an unknown field is a problem, searched as text.
 
     Terms with an invalid number or age, or of the command palette, are problems and are ignored; a field that has no
     value yet is ignored.
@@ -103,7 +103,7 @@ def parse_query(text: str, fields: Fields) -> Query:
 
 
 def completions(text: str, fields: Fields) -> tuple[str, ...]:
-    """Return `text` with each possible end of its last term: a field, or a value of its field.
+    """Return `text` with each possible last term: a field or a value of its field.
 
     A field with numbers or ages offers an example. A term that is complete, and a plain word, have no completions.
     """

@@ -116,7 +116,7 @@ def loop_cells(
     fold: Text = (),
     has_lessons: bool = True,
 ) -> Cells:
-    """Return the cells of a loop; `found` patterns can be extracted, and `fold` is drawn before the title.
+    """Return a loop's cells; `found` counts patterns to extract, `fold` is put first.
 
     `attempts` is the number of attempts if other sessions made some of them, else 0.
 
@@ -153,7 +153,7 @@ def loop_overview(
     offers: Sequence[Block] = (),
     newest: int | None = documents.NEWEST,
 ) -> Iterable[Block]:
-    """Describe why a loop needs a person, or why not if its tests failed, and then the loop."""
+    """Describe why a loop needs a person, or not (tests failed), and then the loop."""
     if need is not None:
         from core.show.pages.tasks import help_wanted  # a list of loops does not describe debug sessions
 
@@ -178,7 +178,7 @@ def loop_document(state: ProjectState, loop: Loop, need: Need | None, details: L
 
 
 def loop_rank(loop: Loop, need: Need | None) -> tuple[int, bool, bool, float, str]:
-    """Return the sort key of the default order: those that need a person, running, others, ended; newest first."""
+    """Return the default sort key: urgent, running, others, ended; newest first."""
     start = loop.started_at or loop.updated_at
     newest_first = -start.timestamp() if start else 0.0
     return urgency(need), loop.is_over, not loop.is_running, newest_first, loop.id
@@ -209,7 +209,7 @@ def progress(loop: Loop) -> str:
 
 
 def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
-    """Return how many lessons a loop was given, followed, did not get by chance, and yielded or can yield (`found`)."""
+    """Return counts of lessons: given, followed, held out, and yielded or `found`."""
     given, followed = len(patterns.injected_ids), len(patterns.followed_ids)
     has_gained = bool(found or patterns.extracted)
     is_alone = not has_gained and not patterns.held_out
@@ -225,7 +225,7 @@ def lessons_text(patterns: LoopPatterns, found: int = 0) -> Text:
 
 
 def _status(loop: Loop) -> Text:
-    """Return the status with the badges that add something to it; those of other runners are in the details."""
+    """Return the status with badges that add to it; not those of other runners."""
     sign = loop_sign(loop)
     if sign.text == WAITS_FOR_YOU:  # the column before says so
         sign = status_sign(loop.status)
@@ -251,7 +251,7 @@ def _last_activity(loop: Loop) -> Text:
 
 
 def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | None, fold: Text) -> Cells:
-    """Return the cells of a task of no known loop, with totals over its attempts; `last` is the state of the last."""
+    """Return the cells of a task of no known loop; `last` is its last attempt state."""
     quality = tuple(entry.quality for attempt in attempts for entry in attempt.quality)
     activity = task_activity(task, attempts)
     return {
@@ -265,7 +265,7 @@ def task_cells(task: Task, attempts: Sequence[Attempt], last: AttemptState | Non
 
 
 def attempt_cells(attempt: Attempt, condition: AttemptCondition, title: str = "") -> Cells:
-    """Return the cells of an attempt; `title` is that of its task, if the loop has several."""
+    """Return an attempt's cells; `title` is its task's, if the loop has several."""
     from core.show.pages.tasks import took  # compares texts of actions, which a list of loops does not
 
     ended = condition.state is AttemptState.ENDED
@@ -329,7 +329,7 @@ def lesson_cells(
     *,
     is_held_out: bool = False,
 ) -> Cells:
-    """Return the cells of a lesson that a loop was given, did not get, or found; `uses` are those in the loop."""
+    """Return a lesson's cells in a loop: given, held out or found; `uses` are in it."""
     last = uses[-1] if uses else None
     followed = next((use for use in reversed(uses) if use.kind != "injected"), None)
     is_judged = verdict is not None and verdict.is_followed is not None
@@ -411,7 +411,7 @@ class LoopOrder:
         """The value of the row with a key."""
 
     def started(self, key: str) -> tuple[float, str]:
-        """Return what rows with an equal value are ordered by: the newest first, as in the snapshot."""
+        """Return the sort key among equal values: newest first, as in the snapshot."""
         at = self._times(key)[0]
         return -at.timestamp() if at is not None else math.inf, key
 
@@ -439,7 +439,7 @@ class LoopOrder:
 
 
 class Selection(NamedTuple):
-    """The rows that match a query, and what they were selected from; `needs` are by the key of the row."""
+    """Rows that match a query, and their origin; `needs` are by the key of the row."""
 
     catalog: WorkCatalog
     needs: Mapping[str, Need]
@@ -457,7 +457,7 @@ def select_rows(
     unfolded: Collection[str],
     hits: Collection[str],
 ) -> Selection:
-    """Select and sort the rows; if None are `known`, make the catalog from the one before it, and find the needs."""
+    """Select and sort rows; without `known`, update the catalog and find the needs."""
     if known is None:
         needs = {one.loop_id or session_key(one.session_id): one for one in reversed(find_needs(view))}
         known = WorkCatalog(view.snapshot, catalog), needs
@@ -481,7 +481,7 @@ def move_rows(
 
 
 def _is_before(order: LoopOrder, mine: tuple[Any, tuple[float, str]], other: str, *, descending: bool) -> bool:
-    """Return whether a row, given by its value and its start, belongs before another one."""
+    """Return whether a row (its value and start) belongs before another one."""
     value = order.value(other)
     if mine[0] == value:
         return mine[1] < order.started(other)

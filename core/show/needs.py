@@ -1,4 +1,4 @@
-"""Which sessions need a person, and why (docs/screens.md#needs); reports of them to a program of the user.
+"""Sessions that need a person, and why (docs/screens.md#needs); reports of them.
 
 The command of a report comes from the user's own settings (docs/settings.md#notify), never from a file of a project. It
 gets JSON on standard input.
@@ -88,12 +88,12 @@ def find_need(state: ProjectState, loop: Loop) -> Need | None:
 
 
 def why_no_need(state: ProjectState, loop: Loop) -> str:
-    """Return why a loop that ended with failing tests needs no person; "" for another loop."""
+    """Return why a loop with failing tests at its end needs no person; "" for others."""
     return _why_over(state, loop) if loop.status.ended and _failed_tests(loop) is not None else ""
 
 
 def find_needs(state: ProjectState) -> tuple[Need, ...]:
-    """Return what needs a person, the most urgent first, and of equal ones the newest.
+    """Return what needs a person, most urgent first, and of equal ones the newest.
 
     Looks at the open loops, the newest ones and the escalated debug sessions of no loop.
     """
@@ -117,7 +117,7 @@ def need_sign(need: Need, now: datetime) -> Sign:
 
 
 def describe_need(need: Need, now: datetime) -> str:
-    """Return one sentence without the glyph, such as "asked 59 m ago: which side may change?"; untrusted."""
+    """Return one sentence, as "asked 59 m ago: which side may change?"; untrusted."""
     span = time_since(need.since, now)
     match need.kind:
         case NeedKind.ASKS:
@@ -133,7 +133,7 @@ def describe_need(need: Need, now: datetime) -> str:
 
 
 def time_since(at: datetime | None, now: datetime) -> str:
-    """Return the time passed in one unit, such as `59 m`, `2 h` or `3 d`; "" if it is unknown."""
+    """Return the time passed: `59 m`, `2 h` or `3 d`; "" if it is unknown."""
     return format_span((now - at).total_seconds()) if at is not None else ""
 
 
@@ -161,7 +161,7 @@ def _failed_tests(loop: Loop) -> Need | None:
 
 
 def _why_over(state: ProjectState, loop: Loop) -> str:
-    """Return why a loop that ended needs no action of a person, whatever its result; "" if it may need one."""
+    """Return why an ended loop needs no action of a person; "" if it may need one."""
     at = loop.ended_at or loop.last_activity
     if loop.archived:
         return "it is archived"
@@ -174,7 +174,7 @@ def _why_over(state: ProjectState, loop: Loop) -> str:
 
 
 def has_later_session(state: ProjectState, loop: Loop) -> bool:
-    """Return whether another session, which is known, has attempted the last task of a session after it."""
+    """Return whether another known session later attempted a session's last task."""
     return _is_of_known_session(state, _later_attempts(state, loop))
 
 
@@ -211,7 +211,7 @@ def _escalation(state: ProjectState, sessions: Sequence[DebugSession]) -> Escala
 
 
 def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
-    """Yield the escalated debug sessions that belong to no loop, and whose work has not ended."""
+    """Yield escalated debug sessions of no loop whose work has not ended."""
     if not state.snapshot.debug_sessions or state.snapshot.as_of is not None:
         return  # the first page of a start does not wait for the index of debug sessions
     from core.tasks.escalations import ASKS_FOR
@@ -226,7 +226,7 @@ def _homeless_escalations(state: ProjectState) -> Iterator[Need]:
 
 
 def _same_error(loop: Loop, sessions: Sequence[DebugSession]) -> Need | None:
-    """Return the need of a loop whose last iterations, or last test runs, have an error in common."""
+    """Return the need of a loop whose last iterations or test runs share an error."""
     iterations = [(one.at, () if one.has_succeeded else one.failures) for one in loop.iterations]
     if iterations and not iterations[-1][1] and not loop.iterations[-1].has_succeeded:
         iterations.pop()  # the one at work has no result yet
@@ -239,7 +239,7 @@ def _same_error(loop: Loop, sessions: Sequence[DebugSession]) -> Need | None:
 
 
 def _repetition(failures: Sequence[tuple[datetime | None, Sequence[Failure]]]) -> tuple[int, str, datetime | None]:
-    """Return how many of the last entries share an error, the error, and when the first of them was."""
+    """Return how many last entries share an error, the error, and their first time."""
     common: dict[tuple[str, str, str], str] = {}
     count, since = 0, None
     for at, own in reversed(failures):
@@ -252,7 +252,7 @@ def _repetition(failures: Sequence[tuple[datetime | None, Sequence[Failure]]]) -
 
 
 def _silence(loop: Loop, state: ProjectState) -> Need | None:
-    """Return the need of a running loop without activity for the time of the setting `stale_after_minutes`."""
+    """Return the need of a running loop silent for `stale_after_minutes`."""
     at = loop.last_activity
     if at is None:
         return Need(kind=NeedKind.SILENT, loop_id=loop.id) if loop.liveness is Liveness.STALE else None
@@ -275,7 +275,7 @@ log = logging.getLogger(__name__)
 
 
 class ReportedNeed(Struct, frozen=True):
-    """A need in the request. `loop_id` or `session_id` may be ""; `text` is one sentence. Texts may be untrusted."""
+    """A need; `loop_id` or `session_id` may be "", `text` is a sentence. Untrusted."""
 
     kind: str
     title: str
@@ -294,7 +294,7 @@ class NeedReport(Struct, frozen=True):
 
 
 class Notifier:
-    """Runs the command once for each need, also if several processes watch the project.
+    """Runs the command once per need, also if several processes watch the project.
 
     A need that has ended may be reported again later. One thread calls `check`; another one runs the command, and kills
     it when the program ends. `clock` returns monotonic seconds.
@@ -311,7 +311,7 @@ class Notifier:
         self._running: threading.Thread | None = None
 
     def check(self, state: ProjectState) -> None:
-        """Report the needs of a state that were not reported yet; a failure is logged and not repeated."""
+        """Report the new needs of a state; a failure is logged and not repeated."""
         is_whole = state.snapshot.complete and state.snapshot.as_of is None
         is_busy = self._clock() < self._next or (self._running is not None and self._running.is_alive())
         if not self.command or not is_whole or is_busy:
@@ -340,7 +340,7 @@ class Notifier:
             self._running.join()
 
     def _remember(self, keys: Sequence[str]) -> tuple[Sequence[str], bool]:
-        """Store which of the present needs are reported; return those to report now, and whether some are left."""
+        """Store reported needs; return those to report now, and whether some are left."""
         from tinydb import where
 
         project = project_key(self._project)
@@ -370,7 +370,7 @@ class Notifier:
 
 
 def report_all_needs(project: Path, state: ProjectState) -> None:
-    """Run the command for all that needs a person now, also if it was reported before.
+    """Run the command for all present needs, also if reported before.
 
     Raises BadInput if the user has set none, and CommandFailed if it fails.
     """
@@ -384,20 +384,20 @@ def report_all_needs(project: Path, state: ProjectState) -> None:
 
 
 def need_key(need: Need) -> str:
-    """Return what identifies a need: another question of the same session is another need."""
+    """Return a need's key; another question of the same session is another need."""
     texts = (need.kind.value, need.loop_id, need.session_id, need.text if need.kind is NeedKind.ASKS else "")
     return blake2b("\0".join(texts).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def make_report(project: Path, state: ProjectState, needs: Sequence[Need]) -> NeedReport:
-    """Return the request about some needs, with secrets masked and no control characters."""
+    """Return the request about needs; secrets masked, no control characters."""
     return NeedReport(
         1, visible_line(str(project), _MAX_PATH), tuple(_report(state, need) for need in needs[:MAX_NEEDS])
     )
 
 
 def send_report(command: Sequence[str], report: NeedReport, seconds: float = SECONDS) -> None:
-    """Run the command; what it prints is dropped. Raises CommandFailed, see `run_user_command`."""
+    """Run the command, drop its output; raises CommandFailed, see `run_user_command`."""
     main = threading.main_thread()
     run_user_command(command, msgspec.json.encode(report) + b"\n", seconds, lambda: not main.is_alive(), reads=False)
 

@@ -1,4 +1,4 @@
-"""How far a project is set up, in words: its folder, connected agents, trust, and sessions to learn from."""
+"""Set-up of a project in words: folder, agents, trust, sessions to learn from."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 
 
 def describe_empty(connected: Sequence[str], *, has_sessions: bool = False) -> str:
-    """Return why a list of sessions or lessons is empty; `connected` are the titles of agents."""
+    """Return why a list of sessions or lessons is empty; `connected`: agents' titles."""
     if has_sessions:
         return "No lesson yet. One is found when a failing check passes after a change"
     if connected:
@@ -60,14 +60,14 @@ def describe_empty(connected: Sequence[str], *, has_sessions: bool = False) -> s
 
 
 def find_offers(state: ProjectState) -> tuple[ReviewItem, ...]:
-    """Return the sessions from which lessons can be proposed, best first; those found so far."""
+    """Return the sessions to propose lessons from, best first, of those found so far."""
     if state.snapshot.as_of is not None:
         return ()
     return tuple(item for item in state.queue if item.kind == OFFER and item.offer is not None and item.offer.new)
 
 
 def is_first_start(state: ProjectState) -> bool:
-    """Return whether agents have left sessions of the last 30 days, but nothing was learned or decided yet."""
+    """Return whether sessions of the last 30 days exist, but no pattern or decision."""
     snapshot = state.snapshot
     is_new = not snapshot.patterns and not snapshot.curation.undoable
     return is_new and any(loop.is_agent_session for loop in _recent(state))
@@ -86,7 +86,7 @@ def _recent(state: ProjectState) -> Sequence[Loop]:
 
 
 def offers_text(offers: Sequence[ReviewItem], *, is_searching: bool) -> str:
-    """Describe what can be learned: `9 fixes could become lessons: about 4 minutes to read`."""
+    """Describe offers: `9 fixes could become lessons: about 4 minutes to read`."""
     count = sum(len(item.offer.new) for item in offers if item.offer is not None)
     if not count:
         return "looking for fixes in them" if is_searching else "no fix in them could become a lesson"
@@ -120,7 +120,7 @@ _RESULTS: Final = {
 
 
 class Target(Struct, frozen=True):
-    """Where a line leads: a place of the dashboard, with a record and a tab of its details, or with a filter."""
+    """Where a line leads: a place, with a record and tab of its details, or a filter."""
 
     place: str
     key: str = ""
@@ -129,7 +129,7 @@ class Target(Struct, frozen=True):
 
 
 class NowLine(Struct, frozen=True):
-    """One line of a section. The texts may be untrusted; `facts` are short texts in columns, before `text`.
+    """One line of a section, perhaps untrusted; `facts` are columns before `text`.
 
     A screen shows the glyph of the sign, and a terminal also its word.
     """
@@ -142,7 +142,7 @@ class NowLine(Struct, frozen=True):
 
 
 class NowSection(Struct, frozen=True):
-    """One section of the page; `note` follows its title, and `total` counts also the lines that are left out.
+    """A section; `note` follows its title, and `total` counts lines left out, too.
 
     `short_note` takes its place where it does not fit. `others` is what those are that are never lines,
     in the singular; "" if any may be one.
@@ -158,7 +158,7 @@ class NowSection(Struct, frozen=True):
     short_note: str = ""
 
     def rest_text(self, shown: int) -> str:
-        """Return the number of what is not among the first `shown` lines, in words; "" if nothing is left out."""
+        """Return what the first `shown` lines leave out, in words; "" if nothing."""
         left_out = self.total - shown
         if left_out > 0 and shown and self.others and shown == len(self.lines):
             return plural(left_out, self.others)
@@ -166,7 +166,7 @@ class NowSection(Struct, frozen=True):
 
 
 class Now(Struct, frozen=True):
-    """The page; `since` is the moment after which things are new, and `span` describes it."""
+    """The page; things after `since` are new, and `span` describes that moment."""
 
     since: datetime
     span: str
@@ -182,7 +182,7 @@ def make_page(
     now: datetime | None = None,
     is_searching: bool = False,
 ) -> Now:
-    """Return the page of a state; takes up to 0.1 s, so a screen calls it in a thread.
+    """Return the page of a state; takes up to 0.1 s, so screens call it in a thread.
 
     `since` is the last visit, None for the first one. `effect` is None while it is unknown. `now` is the time for ages,
     if it is later than that of the state. `is_searching` is whether more questions may be found. Questions are not
@@ -212,7 +212,7 @@ def make_page(
 
 
 def describe_since(since: datetime | None, now: datetime) -> str:
-    """Return the moment of the last visit for a title: `since Friday 17:40`; without one, the time that is shown."""
+    """Return `since Friday 17:40` for a title; without a last visit, the span shown."""
     if since is None:
         return f"last {plural(FIRST_SPAN.days, 'day')}"
     try:
@@ -230,7 +230,7 @@ def describe_since(since: datetime | None, now: datetime) -> str:
 
 
 def recent_loops(snapshot: Snapshot, since: datetime) -> list[Loop]:
-    """Return the loops at work, and those with activity since a moment, newest first; at most `MOST_SESSIONS`."""
+    """Return at most `MOST_SESSIONS` loops at work or active `since`, newest first."""
     loops = snapshot.loops
     if isinstance(loops, RecordMap):
         known = chain(loops.open_values(), loops.placed_since(since - _LONGEST_SESSION, MOST_SESSIONS))
@@ -259,7 +259,7 @@ def find_word(state: ProjectState, loop: Loop) -> str:
 
 
 def _setup(state: ProjectState, setup: Setup) -> NowSection | None:
-    """Describe the next step of a project that is not set up or has no sessions; None if there is none."""
+    """Describe the next step of a project without set-up or sessions, else None."""
     if not setup.is_trusted:
         text = "Agents get nothing of what it contains until you trust it: ralphdeck trust"
         return _steps("Not trusted", (NowLine(_HELD, text, target=Target(TRUST)),))
@@ -366,7 +366,7 @@ def _session(state: ProjectState, loop: Loop, word: str, now: datetime) -> NowLi
 
 
 def _is_repeated(state: ProjectState, loop: Loop) -> bool:
-    """Return whether a session attempted only one task, which a later session has attempted again.
+    """Return whether a session's only task was attempted again by a later session.
 
     The line of the later session counts the attempts of both.
     """
@@ -375,7 +375,7 @@ def _is_repeated(state: ProjectState, loop: Loop) -> bool:
 
 
 def _given(state: ProjectState, loop: Loop) -> str:
-    """Describe the lessons that a session was given, how many it followed, and how many were held out."""
+    """Describe the lessons that a session was given, followed, and had held out."""
     found = state.loop_patterns(loop.id)
     given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
     not_followed = f", {ignored} not" if ignored and followed else ""
@@ -387,7 +387,7 @@ def _given(state: ProjectState, loop: Loop) -> str:
 
 
 def _followed(given: int, followed: int, ignored: int) -> str:
-    """Describe how many lessons were followed, without those of which that is unknown."""
+    """Describe how many lessons were followed, without unknown ones."""
     if not followed:
         return "can't tell" if not ignored else "none followed" if ignored == given else f"{ignored} not followed"
     if followed < given:
@@ -421,7 +421,7 @@ def _result(found: PatternResult, word: str) -> NowLine:
 
 
 def _review(state: ProjectState, *, is_searching: bool) -> NowSection:
-    """Show the new lessons and conflicting instructions of Review, else its first questions, and count the others."""
+    """Show new lessons and conflicts of Review, else first questions; count the rest."""
     title, target, count = "To review", Target("review"), state.pending_count
     if state.snapshot.as_of is not None or not state.snapshot.complete:
         return NowSection("lessons", title, f"{count:,} to read" if count else "reading", (), 0, target)
@@ -455,7 +455,7 @@ def _question(state: ProjectState, item: ReviewItem) -> NowLine:
 
 
 def _lesson(state: ProjectState, pattern: Pattern) -> str:
-    """Describe a new lesson: the place, the line that fixed it, why, and how often it was seen."""
+    """Describe a new lesson: place, line of the fix, why, and how often it was seen."""
     places = pattern.places or pattern.location_hints
     added = (line for line in pattern.diff_pattern.splitlines() if line[:1] == "+" and line.strip("+ "))
     seen = state.assessment(pattern.id).seen

@@ -112,7 +112,7 @@ class PatternCatalog:
         return self._made
 
     def select(self, query: Query, sort: str = "score", descending: bool = True) -> list[str]:
-        """Return the sorted IDs of patterns that match a query with `PATTERN_FIELDS`; equal ones by ID.
+        """Return sorted IDs of patterns that match a `PATTERN_FIELDS` query; ties by ID.
 
         `sort` is `id`, `title`, `type`, `state`, `rate`, `uses`, `last_used` or `score`.
         """
@@ -186,7 +186,7 @@ class PatternCatalog:
                 return _mask(value in text for text in self._take(self._texts, rows))
 
     def _share_followed(self, row: int) -> float:
-        """Return the share of clear verdicts that a pattern was followed; NaN without any."""
+        """Return the share of clear verdicts with a pattern followed; NaN without any."""
         id = self._board.ids[row]
         if id not in self._followed:
             counts = FollowCounts.of(self._board.verdicts(id)) if self._board.given[row] else FollowCounts()

@@ -57,7 +57,7 @@ TYPES: Final = {
 
 
 def pattern_cells(pattern: Pattern, assessment: Assessment, *, is_stale: bool = False) -> Cells:
-    """Return the cells of a row; `is_stale` is whether something that the pattern is about was removed."""
+    """Return a row's cells; `is_stale`: something the pattern is about was removed."""
     style = "quiet" if assessment.multiplier == 0 else ""
     name, more = pattern_title(pattern), ""
     if pattern.type is not PatternType.ERROR and pattern.description not in ("", name, pattern.title):
@@ -83,7 +83,7 @@ def pattern_cells(pattern: Pattern, assessment: Assessment, *, is_stale: bool = 
 
 
 def worked_text(assessment: Assessment, style: str = "") -> Part:
-    """Return how many uses with a result worked, such as `9 of 12`; `~85 %` if only a rate is recorded."""
+    """Return how many uses worked: `9 of 12`; `~85 %` if only a rate is recorded."""
     total = assessment.successes + assessment.failures
     if assessment.is_claimed:
         return f"~{format_percent(assessment.rate or 0.0)}", style

@@ -1,4 +1,4 @@
-"""The lists of Reflections: what agents wrote, learnings that several sessions share, and lessons of agents."""
+"""Lists of Reflections: what agents wrote, shared learnings, and agents' lessons."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def where(reflection: Reflection) -> str:
 
 
 def cluster_cells(cluster: Cluster, *, folded: bool, unfit: str) -> Cells:
-    """Return the cells of a recurring learning; `unfit` is why it cannot be a pattern."""
+    """Return a recurring learning's cells; `unfit` is why it cannot be a pattern."""
     is_known = unfit.startswith(KNOWN)
     state: Text = ()
     if unfit:

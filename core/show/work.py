@@ -67,7 +67,7 @@ def lesson_key(loop_id: str, pattern_id: str) -> str:
 
 
 class Row(Struct, frozen=True):
-    """The target of a key of a row: a kind such as `loop` or `attempt`, and the ID of its record.
+    """The target of a row's key: a kind such as `loop`, and the ID of its record.
 
     Of an iteration or a lesson, the ID is that of the loop; `place` is the index of the iteration, and `pattern_id` the
     lesson.
@@ -93,7 +93,7 @@ def parse_key(key: str) -> Row:
 
 
 class FoundWork(Struct, frozen=True):
-    """A row at the top that matches (`own`), or else has matching rows `below` it: attempts and debug sessions."""
+    """A top row that matches (`own`), or attempts and debug sessions `below` it do."""
 
     key: str
     own: bool = True
@@ -150,7 +150,7 @@ class WorkCatalog:
         self._session_texts: _Texts[DebugSession] = _texts(self.sessions, _session_text, known_sessions)
 
     def _place_task(self, task: Task, attempts: Sequence[Attempt], names: LoopNames) -> None:
-        """Put the attempts at a task below the loop that made them, else below the loop of the task."""
+        """Put attempts below the loop that made them, else below the loop of the task."""
         link = names.link(task)
         home = link.loop_id if link is not None else ""
         for attempt in attempts:
@@ -165,7 +165,7 @@ class WorkCatalog:
             self.free_tasks[task.id] = task
 
     def _join_sessions(self, task_id: str, attempts: Sequence[Attempt]) -> None:
-        """Put sessions that ended and attempted only this task below the newest session that attempted it."""
+        """Put ended sessions that attempted only this task below its newest session."""
         owners = [*dict.fromkeys(self.above[attempt_key(attempt.id)] for attempt in attempts)]
         for owner in owners[:-1]:
             loop, own = self.loops.get(owner), self.attempts_of[owner]
@@ -181,7 +181,7 @@ class WorkCatalog:
             self.earlier_of.setdefault(newest, []).append(owner)
 
     def _home_of(self, session: DebugSession, names: LoopNames) -> str:
-        """Return the key of the row that a debug session is below; "" if its work is not known."""
+        """Return the key of the row above a debug session; "" if its work is not known."""
         if owner := names.find(session.loop_id):
             return self.above.get(owner, owner)
         for name in (session.loop_id, session.task_id):
@@ -194,7 +194,7 @@ class WorkCatalog:
     def with_changes(
         self, snapshot: Snapshot, loop_ids: Collection[str] = (), attempt_ids: Collection[str] = ()
     ) -> WorkCatalog:
-        """Return the catalog of a snapshot in which only these loops and attempts changed, and none is below another.
+        """Return the catalog of a snapshot where only these changed, each in its place.
 
         Called for each logged action, so its time must not grow with the number of tasks.
         """
@@ -228,7 +228,7 @@ class WorkCatalog:
         return self._free[key]
 
     def row_above(self, key: str) -> str:
-        """Return the key of the row that a row is below; "" for a row at the top or an unknown one."""
+        """Return the key of the row above a row; "" if it is at the top or unknown."""
         row = parse_key(key)
         if row.kind == _EARLIER:
             return row.id.partition("/")[2]
@@ -241,7 +241,7 @@ class WorkCatalog:
         patterns_of: Callable[[str], Iterable[str]] = lambda _: (),
         found_ids: Collection[str] = (),
     ) -> list[FoundWork]:
-        """Return the matching rows at the top, in catalog order: loops, tasks and debug sessions of no loop.
+        """Return matching top rows in order: loops, tasks and debug sessions of no loop.
 
         `needs` are the IDs of the loops that need a person, and `patterns_of` returns the IDs of a loop's patterns. All
         words of the query were found in other texts of the tasks and attempts with `found_ids`.
@@ -260,7 +260,7 @@ class WorkCatalog:
 
 
 def select_loops(state: ProjectState, query: Query, needs: Container[str]) -> list[Loop]:
-    """Return the loops that match by themselves or by rows below them, as on the screen; the newest first."""
+    """Return loops that match, also by rows below, as on the screen; newest first."""
     loops = state.snapshot.loops
     if not query.terms:
         return list(loops.values())
@@ -279,7 +279,7 @@ def select_tasks(snapshot: Snapshot, query: Query) -> Collection[str]:
 
 
 def select_debug_sessions(snapshot: Snapshot, query: Query) -> Collection[str]:
-    """Return the IDs of the debug sessions that match, also of those that the screen lists as attempts."""
+    """Return IDs of matching debug sessions, also of those that are rows of attempts."""
     if not query.terms:
         return snapshot.debug_sessions.keys()
     matching = _Matching(WorkCatalog(snapshot), query.terms)
@@ -310,7 +310,7 @@ class _Matching:
         return all(self._top_matches(key, term) != term.negated for term in self._terms)
 
     def below(self, key: str) -> tuple[str, ...]:
-        """Return the keys of the earlier sessions, attempts and debug sessions below a row that match all terms."""
+        """Return matching keys below a row: earlier sessions, attempts, debug sessions."""
         catalog = self._catalog
         earlier = [id for id in catalog.earlier_of.get(key, ()) if self.top(id)]
         attempts = [attempt_key(one.id) for one in catalog.attempts_of.get(key, ()) if self.attempt(one, key)]
@@ -320,7 +320,7 @@ class _Matching:
         return (*earlier, *attempts, *sessions)
 
     def task(self, id: str) -> bool:
-        """Return whether a task, or one of its attempts, matches all terms, and the task no negated one."""
+        """Return whether a task or attempt matches all terms, the task no negated one."""
         key = task_key(id)
         if any(term.negated and self._top_matches(key, term) for term in self._terms):
             return False
@@ -432,7 +432,7 @@ def build_tree(
     unfolded: Collection[str],
     patterns_of: Callable[[str], LoopPatterns],
 ) -> Tree:
-    """Build the rows: those that match, and below an unfolded one all that it consists of.
+    """Build the rows that match, and below an unfolded one all that it consists of.
 
     A row that only matches by rows below it is followed by these.
     """
@@ -453,7 +453,7 @@ def build_tree(
 
 
 def has_rows_below(catalog: WorkCatalog, key: str, patterns: LoopPatterns) -> bool:
-    """Return whether a row at the top can be unfolded; `patterns` are those of its loop."""
+    """Return whether a top row can be unfolded; `patterns` are those of its loop."""
     if key in catalog.above:
         return False
     if key in catalog.attempts_of or key in catalog.sessions_of:
@@ -471,7 +471,7 @@ def _rows_below(
     patterns_of: Callable[[str], LoopPatterns],
     earlier: dict[str, int],
 ) -> list[str]:
-    """Return what a row consists of: earlier sessions, attempts, iterations, debug sessions and lessons.
+    """Return a row's parts: sessions, attempts, iterations, debug sessions, lessons.
 
     Adds the rows that hide earlier ones to `earlier`.
     """
@@ -497,7 +497,7 @@ def _rows_below(
 
 
 def _shown_iterations(loop: Loop) -> int:
-    """Return the number of iterations that are rows; those of a session that only hooks recorded are its attempts."""
+    """Return the number of iterations as rows; 0 if only hooks recorded the session."""
     return 0 if loop.is_from_hooks_alone else len(loop.iterations)
 
 
@@ -574,7 +574,7 @@ _SESSION_TESTS: Final[Tests[DebugSession]] = {
 
 
 def _texts(records: Mapping[str, _Record], text: Callable[[_Record], str], known: _Texts[_Record]) -> _Texts[_Record]:
-    """Map IDs to record and lower-case text; unchanged records are taken from `known`."""
+    """Map IDs to record and lower-case text; `known` ones are used if unchanged."""
     texts: dict[str, tuple[_Record, str]] = {}
     for key, record in records.items():
         before = known.get(key)
@@ -621,7 +621,7 @@ _SOURCES: Final = {
 
 
 class WorkLinks:
-    """Links between records of one snapshot; immutable, indexes are built on first use."""
+    """Links between records of one snapshot; immutable, with indexes built on demand."""
 
     def __init__(self, snapshot: Snapshot, catalog: WorkCatalog | None) -> None:
         self.snapshot = snapshot

@@ -1,4 +1,4 @@
-"""Metrics: whether lessons help, what they cost, and what happens to them (docs/metrics.md).
+"""Metrics: whether lessons help, what they cost, their history (docs/metrics.md).
 
 `dashboard` computes all figures at one moment; the other modules measure a part each. `sections` makes the rows that
 the screen, the command and the exports show; their titles and notes are in `sections.yaml`.

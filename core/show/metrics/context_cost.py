@@ -1,4 +1,4 @@
-"""What lessons and agents' own files cost: their tokens in contexts, and what they prevented (docs/metrics.md#cost)."""
+"""Token costs and benefits of lessons and agents' files; docs/metrics.md#cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SessionCost(Struct, frozen=True, kw_only=True):
 
 
 class FileCost(Struct, frozen=True, kw_only=True):
-    """A file that agents load: `tokens` enter each session at its start, `on_demand` only some.
+    """A file that agents load: `tokens` at each start, `on_demand` in some sessions.
 
     `repeated` are its lines from the start that repeat another such line or a lesson.
     """
@@ -78,14 +78,14 @@ class FileCost(Struct, frozen=True, kw_only=True):
 
 
 class AgentCost(Struct, frozen=True, kw_only=True):
-    """The tokens of all files that one agent loads in each of its sessions from the start."""
+    """Tokens of all files that one agent loads at the start of each session."""
 
     agent: str
     tokens: int
 
 
 class RepeatedLine(Struct, frozen=True, kw_only=True):
-    """A line of a file that repeats another line, `FILE:LINE`, or a lesson, by its ID."""
+    """A line that repeats another one (`FILE:LINE`) or a lesson (its ID)."""
 
     line: int
     other: str
@@ -114,7 +114,7 @@ class ContextCost(Struct, frozen=True, kw_only=True):
 
 
 def measure_cost(view: ProjectState, since: datetime | None = None, most: int | None = None) -> ContextCost:
-    """Sum the tokens of the lessons that were given since a moment; only the `most` with most tokens are described."""
+    """Sum the tokens of lessons given since a moment; describe the `most` largest."""
     board, patterns = view.board, view.snapshot.patterns
     found: list[tuple[Pattern, list[_Given]]] = []
     for id in (board.ids[row] for row in np.flatnonzero(board.given > 0).tolist()):
@@ -168,7 +168,7 @@ def measure_lesson(view: ProjectState, pattern: Pattern) -> tuple[int, int]:
 
 
 def _list_given(view: ProjectState, pattern: Pattern, since: datetime | None) -> list[_Given]:
-    """Return the contexts with a pattern since a moment, by events and by the files of loops."""
+    """Return contexts with a pattern since a moment, by events and files of loops."""
     inputs = view.inputs
     events = inputs.events.by_pattern.get(pattern.id, ())
     given = [_Given(event.loop_id, event.at, event.tokens) for event in events if event.kind == "injected"]
@@ -211,7 +211,7 @@ def _find_worked(view: ProjectState, pattern: Pattern) -> set[str]:
 
 
 def measure_files(files: Sequence[AgentFile], patterns: Mapping[str, Pattern]) -> tuple[FileCost, ...]:
-    """Count the tokens of the files that agents load, and name the lines that repeat something; most tokens first."""
+    """Count tokens of files that agents load, with repeated lines; most tokens first."""
     texts = {id: (one.title, one.description, one.better_alternative) for id, one in patterns.items()}
     first: dict[str, str] = {}  # where each line is first
     found = []
@@ -246,7 +246,7 @@ def measure_files(files: Sequence[AgentFile], patterns: Mapping[str, Pattern]) -
 
 
 def sum_by_agent(files: Sequence[FileCost]) -> tuple[AgentCost, ...]:
-    """Sum the tokens of the files for each agent, since a session is one of a single agent; most tokens first."""
+    """Sum the tokens of files per agent (a session has one agent), most tokens first."""
     tokens: Counter[str] = Counter()
     for file in files:
         tokens.update(dict.fromkeys(file.agents, file.tokens))

@@ -295,9 +295,10 @@ def compute_coverage(
     curation: CurationState,
     starts: Sequence[datetime],
 ) -> tuple[CoverageWeek, ...]:
-    """Compute the review coverage per week; an edit after a pin revokes its review, and no extraction by itself is one.
+    """Compute the review coverage per week.
 
-    `registry` selects the rows of the board to count; `starts` are Mondays from `list_week_starts`.
+    An edit after a pin revokes its review; an unattended extraction is not a review. `registry` selects the rows of the
+    board to count; `starts` are Mondays from `list_week_starts`.
     """
     effective = [one for one in decisions if one.id not in curation.undone and not one.is_unattended]
     since = _find_first_reviews(board, effective)

@@ -86,7 +86,7 @@ class Benefit(Struct, frozen=True):
 
 
 class MeasuredBenefit(Benefit, frozen=True, kw_only=True):
-    """The benefit, and what its averages leave out: loops that failed, and their iterations."""
+    """The benefit, with failed loops and their iterations, which averages leave out."""
 
     completed_loops_with: int
     completed_loops_without: int
@@ -141,7 +141,7 @@ class Comparison(Difference, frozen=True, kw_only=True):
 def compute_effectiveness(
     snapshot: Snapshot, board: Scoreboard, now: datetime, loops: LoopCounts | None = None
 ) -> EffectivenessMetrics:
-    """Compute the effectiveness metrics from the evidence; `loops` are those of the snapshot."""
+    """Compute the effectiveness from the evidence; `loops` are of the snapshot."""
     registry = _list_shared(snapshot)
     types = Counter(pattern.type for pattern in registry)
     rows = [board.row(pattern.id) for pattern in registry]
@@ -159,7 +159,7 @@ def compute_effectiveness(
 
 
 class Inherited(NamedTuple):
-    """Uses that warnings took over from the patterns that they were made of: both count them, a project counts one."""
+    """Uses of warnings that came from patterns; both count them, a project only once."""
 
     successes: int
     failures: int
@@ -174,7 +174,7 @@ def count_inherited(board: Scoreboard, patterns: Iterable[Pattern]) -> Inherited
 
 
 class LoopCounts(NamedTuple):
-    """Iterations of the loops that ended, by ID, and which loops had injected patterns."""
+    """Iterations of ended loops by ID, and which loops had injected patterns."""
 
     injected: Collection[str]
     others: Collection[str]
@@ -198,7 +198,7 @@ class LoopCounts(NamedTuple):
 
 
 def measure_benefit(loops: LoopCounts) -> MeasuredBenefit:
-    """Count the loops with and without injected patterns, and average their iterations."""
+    """Count loops with and without injected patterns; average their iterations."""
     kinds = loops.injected, loops.others
     good, bad = (
         [[found[id] for id in kind if id in found] for kind in kinds] for found in (loops.completed, loops.failed)
@@ -313,7 +313,7 @@ def _list_shared(snapshot: Snapshot) -> list[Pattern]:
 
 
 def _resolve_loop_ids(snapshot: Snapshot, names: set[str]) -> set[str]:
-    """Return the IDs of the loops whose work events name so: by ID, alias, task or attempt."""
+    """Return the IDs of loops that events name by ID, alias, task or attempt."""
     found = names & snapshot.loops.keys()
     if names - found:
         works = WorkNames(snapshot)

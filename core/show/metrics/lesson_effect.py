@@ -1,4 +1,4 @@
-"""Do lessons help: steps to fix a known error with and without a lesson, best and worst patterns.
+"""Do lessons help: fixing steps with and without one, best and worst patterns.
 
 docs/metrics.md#do-lessons-help describes the method.
 """
@@ -71,7 +71,7 @@ class Measure(Enum):
 
 
 class LessonEffect(Struct, frozen=True, kw_only=True):
-    """The answer to "Do lessons help?"; a negative difference of `comparison` is an improvement."""
+    """Answer to "Do lessons help?"; a negative `comparison` difference is better."""
 
     comparison: Comparison
     measure: Measure
@@ -83,13 +83,13 @@ class LessonEffect(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> int:
-        """Estimated number of further cases until the comparison is conclusive; 0 if it is."""
+        """Estimated further cases until the comparison is conclusive; 0 if it is."""
         enough = self.comparison.needed + min(self.comparison.loops)
         return sum(max(enough - count, 0) for count in self.comparison.loops) if self.comparison.needed else 0
 
     @property
     def sentence(self) -> str:
-        """The answer in one sentence; it has no average before the comparison is conclusive."""
+        """Answer in one sentence, without an average until the comparison is conclusive."""
         return self._describe(has_counts=True)
 
     @property
@@ -160,7 +160,7 @@ class _Case(NamedTuple):
 
 
 def compare_steps(snapshot: Snapshot, inputs: EvidenceInputs, settings: Settings) -> Comparison:
-    """Compare the steps to fix a known error with and without its lesson, within each error pattern.
+    """Compare the steps to fix an error with and without its lesson, by the pattern.
 
     A case is one of the newest debug sessions that ended with passing checks. Its steps are the runs that failed with
     the error. It had the lesson if the error pattern was injected into its loop or attempt before the session ended. It
@@ -199,7 +199,7 @@ def _find_cases(session: DebugSession, inputs: EvidenceInputs, patterns: Mapping
 
 
 def _list_lessons(session: DebugSession, inputs: EvidenceInputs) -> dict[str, bool]:
-    """Return the patterns that the work of a session was given (True) or found itself (False)."""
+    """Return patterns that a session's work was given (True) or found itself (False)."""
     owner, end = inputs.names.session_owner(session), session.changed_at
     if not owner:
         return {}
@@ -217,7 +217,7 @@ def _list_lessons(session: DebugSession, inputs: EvidenceInputs) -> dict[str, bo
 
 
 def rank_patterns(snapshot: Snapshot, board: Scoreboard, settings: Settings) -> RankedPatterns:
-    """List the patterns with most certain results, without those with too few results for a verdict.
+    """List patterns with the most certain results, if enough for a verdict.
 
     A pattern is one of the worst if the rules deprecate a pattern with its share of failures.
     """

@@ -223,12 +223,12 @@ def _experiment_row(name: str, pattern_id: str, arms: ArmComparison, *, is_runni
 
 
 def _rate_without(arms: ArmComparison) -> str:
-    """Return how often an error returned in the tasks without its lesson; "" if there is none."""
+    """Return how often an error recurred in tasks without its lesson; "" if unknown."""
     return "" if arms.held_out.rate is None else format_percent(arms.held_out.rate)
 
 
 def _success(found: Dashboard) -> str:
-    """Describe the success of the tasks of the experiment; "" if no task with a known result was part of it."""
+    """Describe the success of tasks of the experiment; "" if no result is known."""
     report = found.lessons.experiment
     return describe_success(report.success, is_running=report.is_running) if report.success is not None else ""
 
@@ -317,7 +317,7 @@ def _reflections(found: Dashboard) -> _Data:
 
 
 def _compare(found: Dashboard, comparison: Comparison, given: str) -> _Data:
-    """Describe a comparison of iterations; it has no number before the interval excludes 0."""
+    """Compare iterations in words; no number before the interval excludes 0."""
     low, high = comparison.low, comparison.high
     takeaway = capitalized(comparison.verdict)
     if comparison.is_conclusive and low is not None and high is not None:
@@ -539,9 +539,9 @@ Counts = tuple[int, int, int]
 
 
 def count_team_uses(status: TeamStatus, weeks: int) -> tuple[int, list[tuple[str, Counts]]]:
-    """Return the uses of each project, most first, in the shortest known range of at least `weeks` weeks.
+    """Return each project's uses, most first, in a range of at least `weeks` weeks.
 
-    Also returns the length of that range, or of the longest known one. Names of projects are untrusted.
+    Also returns the length of that range: the shortest known one, else the longest. Names of projects are untrusted.
     """
     known = sorted({length for one in status.uses for length in one.weeks})
     length = next((length for length in known if length >= weeks), known[-1] if known else weeks)
@@ -550,7 +550,7 @@ def count_team_uses(status: TeamStatus, weeks: int) -> tuple[int, list[tuple[str
 
 
 def describe_team_uses(status: TeamStatus, weeks: int) -> dict[str, Any]:
-    """Return takeaway and rows (label, values, count) of the section; empty if no project has a use."""
+    """Return the takeaway and rows (label, values, count); no rows without a use."""
     length, counted = count_team_uses(status, weeks)
     used = [(name, counts) for name, counts in counted if counts[2]]
     at = f"; as of {status.uses_at:%Y-%m-%d %H:%M} UTC" if status.uses_at is not None else ""
@@ -574,7 +574,7 @@ def compare_pooled(pool: PooledTrials) -> ArmComparison:
 
 
 def describe_pool(pool: PooledTrials) -> str:
-    """Describe the trials of one pattern: `3 projects, given: error in 2 of 40 tasks; held out: ...; helps`."""
+    """Describe a pattern's trials: `3 projects, given: error in 2 of 40 tasks; ...`."""
     found = compare_pooled(pool)
     what = "success" if pool.kind == "succeeded" else "error"
     given, held_out = (f"{what} in {arm.total:,.0f} of {arm.trials:,}" for arm in (found.given, found.held_out))

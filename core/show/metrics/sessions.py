@@ -1,4 +1,4 @@
-"""Figures about sessions: causes of failures, and tokens and cost (docs/metrics.md#usage)."""
+"""Sessions' causes of failures, tokens and cost; docs/metrics.md#usage."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def top_causes(snapshot: Snapshot, since: datetime, now: datetime) -> tuple[Caus
 
 
 def count_failed_loops(loops: Iterable[Loop], since: datetime, now: datetime) -> int:
-    """Count the loops that ended without success in a time range, for any reason that is a result."""
+    """Count loops that ended without success in a time range, whatever the reason."""
     times = ((loop.ended_at or loop.last_activity) for loop in loops if loop.success is False)
     return sum(at is not None and since <= min(at, now) for at in times)
 
@@ -94,7 +94,7 @@ class UsageGroup(Struct, frozen=True, kw_only=True):
 
 
 def usage_day(loop: Loop) -> str:
-    """Return the day (UTC) on which the usage of a loop counts: that of its end or last activity."""
+    """Return the day (UTC) of a loop's usage: of its end or last activity."""
     at = loop.ended_at or loop.last_activity or loop.updated_at or loop.started_at
     return UNKNOWN if at is None else at.astimezone(UTC).date().isoformat()
 
@@ -117,7 +117,7 @@ def sum_usage(loops: Iterable[Loop]) -> Usage:
 
 
 def group_usage(loops: Iterable[Loop], by: str) -> tuple[UsageGroup, ...]:
-    """Sum the usage of the loops that have any; `by` is one of `GROUPINGS`. Days newest first, others by tokens."""
+    """Sum usage by one of `GROUPINGS`; days newest first, others by tokens."""
     name_of = GROUPINGS[by]
     groups = group_pairs((name_of(loop), loop) for loop in loops if has_usage(loop))
     found = [UsageGroup(name=name, usage=sum_usage(group), loops=len(group)) for name, group in groups.items()]
@@ -132,7 +132,7 @@ def has_usage(loop: Loop) -> bool:
 
 
 def daily_usage(loops: Iterable[Loop], now: datetime, days: int) -> tuple[UsageGroup, ...]:
-    """Return the usage of each of the last `days` days from the first one with a loop, oldest first."""
+    """Return the usage of the last `days` days since the first loop, oldest first."""
     known = {group.name: group for group in group_usage(loops, "day")}
     today = now.astimezone(UTC).date()
     names = [(today - _DAY * back).isoformat() for back in range(days - 1, -1, -1)]

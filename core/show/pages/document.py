@@ -56,14 +56,14 @@ class Interval(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """A bar of `value` of `most`, which only a screen draws: the numbers are beside it."""
+    """A bar of `value` of `most`, drawn only on screens; the numbers are beside it."""
 
     value: float
     most: float
 
 
 class Sparkline(Struct, frozen=True):
-    """Values 0..1, of which a screen draws the last `cells`; other programs show the last one as a percentage."""
+    """Values 0..1: a screen draws the last `cells`, others print the last as percent."""
 
     values: tuple[float, ...]
     cells: int
@@ -235,12 +235,12 @@ class Column:
 
 
 def list_words(columns: Sequence[Column], cells: Cells) -> dict[str, str]:
-    """Return the cells of a row as texts by heading, or by ID of a column without a heading."""
+    """Return the texts of a row's cells by heading, or by ID without a heading."""
     return {column.title or column.id: plain_text(cells[column.id]) for column in columns if column.id in cells}
 
 
 def list_table(columns: Sequence[Column], rows: Sequence[Cells], ids: Sequence[str]) -> Table:
-    """Return these columns of a list as a table of a page; titles are shortened, so that what is beside them fits."""
+    """Return columns of a list as a table, with shortened titles to make room."""
     titles = {column.id: column.title for column in columns}
     cells = tuple(tuple(_short(row.get(id, ()), id) for id in ids) for row in rows)
     return Table(tuple(titles[id] for id in ids), cells)

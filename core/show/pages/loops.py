@@ -72,7 +72,7 @@ _RESULT_STYLES: Final = {Result.WORKED: "good", Result.FAILED: "bad", Result.UNC
 
 
 def find_result(state: ProjectState, loop: Loop) -> Result | None:
-    """Return whether a loop worked, by its reports and checks; None if it has not ended."""
+    """Return whether a loop worked, by reports and checks; None if it has not ended."""
     if not loop.is_over:
         return None
     if CONTRADICTED in loop.badges:
@@ -103,7 +103,7 @@ def overview(
     offers: Sequence[Block] = (),
     newest: int | None = NEWEST,
 ) -> Iterable[Block]:
-    """Describe the loop, `offers` to extract, and the `newest` iterations; None for all."""
+    """Describe the loop, `offers` to extract and the `newest` iterations (None: all)."""
     seconds = elapsed(loop, state.now)
     differs = loop.raw_status.lower() != loop.status.value
     most = f" of {loop.max_iterations}" if loop.max_iterations else ""
@@ -152,12 +152,12 @@ def overview(
 
 
 def _reported(loop: Loop) -> str:
-    """Return the word of the files for a status; "" for the words of agents for the kind of their last event."""
+    """Return the files' word for a status; "" for an agent's word for its last event."""
     return f"reported as {loop.raw_status}" if loop.raw_status and not loop.is_agent_session else ""
 
 
 def _last_sign(loop: Loop) -> str:
-    """Return what is known about its last activity; "" if its files only report how it ended."""
+    """Return what is known about the last activity; "" if only the end is reported."""
     reason = loop.liveness_reason or loop.liveness.value
     return "" if reason.startswith(_ONLY_REPORTED) and loop.status.ended else reason.removeprefix("last activity ")
 
@@ -171,7 +171,7 @@ def _facts(details: LoopDetails) -> Iterable[tuple[str, str]]:
 
 
 def _lessons(state: ProjectState, loop: Loop) -> str:
-    """Return how many lessons a loop was given, followed, had held out, and how many were found in it."""
+    """Describe how many lessons a loop was given, followed, held out and found."""
     found = state.loop_patterns(loop.id)
     given, followed, ignored = len(found.injected_ids), len(found.followed_ids), len(found.ignored_ids)
     counts = (
@@ -186,7 +186,7 @@ def _lessons(state: ProjectState, loop: Loop) -> str:
 
 
 def answer_command(loop: Loop) -> Text:
-    """Return the agent's command that opens its newest session, to answer in it; () for a runner's loop."""
+    """Return the agent's command to answer in its newest session; () for a runner."""
     command = _RESUME.get(loop.owner, "") if loop.runner == loop.owner else ""
     id = loop.session_ids[-1] if loop.session_ids else ""
     if not command or _ID.fullmatch(id) is None:
@@ -220,7 +220,7 @@ def _owner(loop: Loop) -> str:
 
 
 def usage_text(usage: Usage) -> str:
-    """Return the tokens in words, such as `41.9 k: 11.0 k input, 30.0 k cached input, 900 output`."""
+    """Return tokens such as `41.9 k: 11.0 k input, 30.0 k cached input, 900 output`."""
     if (total := usage.total) is None:
         return ""
     words = {
@@ -276,7 +276,7 @@ def iterations(loop: Loop, details: LoopDetails | None) -> Iterable[Block]:
 
 
 def patterns(state: ProjectState, loop: Loop) -> Iterable[Block]:
-    """Describe the lessons that a loop was given and followed, that were held out, and that were found in it."""
+    """Describe lessons given, followed, held out and found in a loop."""
     found, known, reflections = state.loop_patterns(loop.id), state.snapshot.patterns, state.snapshot.reflections
     rows: list[tuple[Text, ...]] = [
         (
@@ -332,7 +332,7 @@ def _title(pattern: Pattern | None) -> Text:
 
 
 def use_result(use: Observation, verdict: WorkVerdict | None = None) -> Text:
-    """Return what became of a lesson in words: `given`, `given, not followed`, or `followed, worked`."""
+    """Return a lesson's result: `given`, `given, not followed` or `followed, worked`."""
     if use.kind == "injected":
         word = f", {verdict.word}" if verdict is not None and verdict.is_followed is not None else ""
         return ((f"given{word}", "quiet"),)
@@ -362,7 +362,7 @@ BY_HOOK: Final = "This runner has no own way in: its agent gets the context from
 
 
 def delivery_explanation(loop: Loop, delivery: Delivery | None, obstacle: str = "") -> str:
-    """Return how the context gets to the loop, after the `obstacle` that there is now."""
+    """Return how the context gets to the loop, after the `obstacle` at present."""
     way = BY_HOOK if loop.runner else OWN_WAY
     if delivery is not None:
         way = delivery.explanation
@@ -370,7 +370,7 @@ def delivery_explanation(loop: Loop, delivery: Delivery | None, obstacle: str = 
 
 
 def delivery_text(delivery: Delivery | None) -> str:
-    """Return the command for a POSIX shell, or the diff to apply; "" if there is neither."""
+    """Return the command for a POSIX shell, or the diff to apply, else ""."""
     if delivery is None:
         return ""
     return shlex.join(delivery.command) + "\n" if delivery.command else delivery.diff

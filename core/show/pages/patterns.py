@@ -273,7 +273,7 @@ def evidence(state: ProjectState, pattern: Pattern, limit: int | None = None) ->
 
 
 def followed(state: ProjectState, pattern: Pattern, limit: int | None) -> Iterable[doc.Block]:
-    """Describe how often the pattern was followed, and for each session the action that shows it, newest first."""
+    """Describe follow counts and, newest first, each session's action that shows it."""
     verdicts = state.board.verdicts(pattern.id)
     if not verdicts:
         return
@@ -368,7 +368,7 @@ def timeline(events: Sequence[LineageEvent]) -> list[doc.Line]:
 
 
 def rules(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
-    """Describe the verdict, the state, and every rule behind it, with the distance to other states."""
+    """Describe the verdict, state and its rules, with the distance to other states."""
     verdict, *lines = explain_pattern(state, pattern.id).lines
     yield line((verdict.text, "strong"))
     yield line("")
@@ -406,7 +406,7 @@ def decisions(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
 
 
 def anchor_states(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]:
-    """Describe what a pattern is about, and what Git shows about each: there, renamed, or removed."""
+    """Describe a pattern's anchors, and what Git shows: there, renamed or removed."""
     changes = {one.anchor: one for one in state.stale.get(pattern.id, ())}
     is_checked = bool(pattern.anchors) and state.has_checked_anchors
     for anchor in pattern.anchors:
@@ -426,7 +426,7 @@ def anchor_states(state: ProjectState, pattern: Pattern) -> Iterable[doc.Line]:
 
 
 def anchors(state: ProjectState, pattern: Pattern) -> Iterable[doc.Block]:
-    """Describe the files, tests and functions that the pattern is about, or that its record ties it to."""
+    """Describe the files, tests and functions that a pattern or its record names."""
     yield from anchor_states(state, pattern)
     yield line("")
     yield from items("Given only for errors in", pattern.places)

@@ -1,4 +1,4 @@
-"""Signs of states: the word, glyph and style used by every renderer; and a decision as one line of a page."""
+"""Signs of states (word, glyph, style) for all renderers; decisions as one line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def status_sign(status: LoopStatus) -> Sign:
 
 
 def loop_sign(loop: Loop) -> Sign:
-    """Return the sign of a loop's status, or that it waits for a person, or ended after a failed test run.
+    """Return a loop's sign: its status, that it waits for a person, or failed tests.
 
     What a loop ended with is unknown if its files say that it runs, but it is archived or has long been silent.
     """

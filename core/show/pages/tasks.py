@@ -261,7 +261,7 @@ def milestones(found: Sequence[Milestone]) -> Iterable[doc.Block]:
 
 
 def error_line(action: Action) -> str:
-    """Return the most informative line of the error of a failed action; "" without an error text."""
+    """Return the most informative line of a failed action's error, or ""."""
     return pick_error_line(action.error, action.output) if action.error.strip() else ""
 
 
@@ -452,7 +452,7 @@ def head(state: ProjectState, session: DebugSession) -> Iterable[doc.Block]:
 
 
 def help_wanted(session: DebugSession, loop: Loop | None = None) -> Iterable[doc.Block]:
-    """Describe why an escalated session asks, what was tried, in which files, and how to answer; `loop` is its work."""
+    """Describe why a session asks, what was tried, and how to answer in its `loop`."""
     analyses = [run.analysis for run in session.executions if run.analysis is not None]
     last = analyses[-1] if analyses else None
     tried = [run.fix for run in session.executions if run.fix is not None]
