@@ -1,4 +1,4 @@
-"""Apply the effects of decisions to pattern files, idempotently; see docs/curation.md#pending-effects.
+"""Idempotent effects of decisions on files; docs/curation.md#pending-effects.
 
 Above, what is written and when; below, how the effects change the text of one file.
 """

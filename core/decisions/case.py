@@ -1,4 +1,4 @@
-"""The input (`Case`) and the result (`Draft`) of a decision rule, and what became of it (`Decided`).
+"""Input (`Case`), result (`Draft`) and outcome (`Decided`) of a decision rule.
 
 Below, texts that describe a decision to people: verb, author, subject and change.
 """
@@ -54,7 +54,7 @@ def clean(text: str, what: str) -> str:
 
 
 def already_done(why: str, reason: str) -> AlreadyDone:
-    """Return the error of a decision that would change nothing; it reports that a typed reason is not stored."""
+    """Return the error of an ineffective decision, which reports a reason as lost."""
     lost = "; the reason was not stored (to add it to a pattern: ralphdeck pattern note)" if reason.strip() else ""
     return AlreadyDone(f"{why}{lost}")
 
@@ -118,7 +118,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return {"state": state.value, "computed": found.computed.value, "content_hash": content_hash} | counts
 
     def recorded_with_text(self, state: Maturity) -> dict[str, Any]:
-        """Return `recorded` with the pattern's text, so that it can be restored later, and how it was scanned."""
+        """Return `recorded` with the text, to restore it later, and how it was scanned."""
         after = self.recorded(state) | {SCAN_RULES: VERSION}
         if self.pattern.scripts:
             after[SCRIPTS] = list(self.pattern.scripts)
@@ -204,7 +204,7 @@ def verb_text(decision: Decision) -> str:
 
 
 def author_text(decision: Decision) -> str:
-    """Return who decided: the signature, or `hook` for what a program extracted by itself when work ended."""
+    """Return who decided: the signature, or `hook` for an unattended extraction."""
     return HOOK if is_signed_unattended(decision.by) else decision.by
 
 
@@ -236,7 +236,7 @@ def describe_change(decision: Decision) -> str:
 
 
 def recorded_state(values: Mapping[str, Any]) -> str:
-    """Return the state of a pattern by `Decision.before` or `.after`, "" if none is recorded.
+    """Return the state of a pattern by `Decision.before` or `.after`; "" if unknown.
 
     A decision that stops a text, or lets it through, records the state that the pattern has without that.
     """

@@ -109,14 +109,14 @@ class RestoreText(PatternCommand, frozen=True):
 
 
 class TextEdit(Struct, frozen=True):
-    """Changes of texts of a pattern, one after the other: before and after, wherever its record has this text."""
+    """Changes of a pattern's texts in order: before and after, wherever the text is."""
 
     pattern_id: str
     texts: tuple[tuple[str, str], ...]
 
 
 class EditTexts(Command, frozen=True, kw_only=True):
-    """Take over texts that a person edited in a file of agents; they are approved. One undo reverses all.
+    """Take over texts edited in a file of agents, as approved; one undo reverses all.
 
     `answer` is the answer to the question about the file, which is recorded with them.
     """
@@ -154,7 +154,7 @@ class CountReports(JudgeReports, frozen=True):
 
 
 class WithdrawMember(Command, frozen=True, kw_only=True):
-    """Withdraw what a member sent to the team until a time: all uses, and these patterns. One undo reverses it."""
+    """Withdraw a member's uses until a time and these patterns; one undo reverses it."""
 
     verb = Verb.REVOKE
     member: str
@@ -243,14 +243,14 @@ class PrunePatterns(Command, frozen=True):
 
 
 class RepairPatterns(Command, frozen=True):
-    """Change or archive patterns that do not keep today's rules of extraction; one undo reverses all."""
+    """Change or archive patterns that break extraction rules; one undo reverses all."""
 
     verb = Verb.EDIT
     repairs: tuple[RecordRepair, ...]
 
 
 class SetAnchors(Command, frozen=True):
-    """Replace the anchors of a pattern by others (`core.records.anchors`), as of the commit that is checked out.
+    """Replace a pattern's anchors (`core.records.anchors`), as of the current commit.
 
     `renames` are files with their new paths, which replace the old ones in the text of the pattern, too. One undo
     reverses both.

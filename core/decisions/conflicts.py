@@ -69,7 +69,7 @@ def _all_affected(decided: Decision | Draft, known: Mapping[str, Decision]) -> s
 
 
 def conflict_keys(decision: Decision, known: Mapping[str, Decision]) -> tuple[str, ...]:
-    """Return what a decision is about; two decisions with a common key depend on their order.
+    """Return what a decision is about; decisions with a common key depend on order.
 
     Notes and dismissals have no key. `known` has the decisions by ID, for undo and redo.
     """

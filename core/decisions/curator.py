@@ -65,7 +65,7 @@ class DecisionGate(Protocol):
         ...
 
     def admit(self, decisions: Sequence[Decision], *, is_whole: bool) -> Mapping[str, str]:
-        """Return why decisions of one act cannot be made, by decision ID; the others are accepted.
+        """Return why decisions of an act cannot be made, by ID; the others are accepted.
 
         If `is_whole`, either all are accepted or none. Called while the decision log is locked, so it returns within a
         few seconds. Raises `Refused` if the author may not make such a decision; then none is accepted.
@@ -83,7 +83,7 @@ class OpenGate:
 
 
 class Transaction:
-    """The decisions of one act, while the decision log is locked; see `Curator.transaction`.
+    """Decisions of one act, while the log is locked; see `Curator.transaction`.
 
     Rules get a `case` or a `batch`, and `add` takes their drafts in the order of the log. With `is_group`, the act has
     several decisions, or may have; set it before the first one. With `is_whole`, all are made or none. `decided` is the
@@ -132,7 +132,7 @@ class Transaction:
         )
 
     def batch(self, reason: str) -> Batch:
-        """Return what the rules for whole records need; StaleDecision if they were read before newer decisions."""
+        """Return what rules for whole records need; StaleDecision if decisions are newer."""
         curator = self._curator
         if len(curator.ledger.decisions()) != self._known:
             raise StaleDecision("The decision log kept changing; try again")
@@ -148,7 +148,7 @@ class Transaction:
         )
 
     def add(self, draft: Draft) -> None:
-        """Add a decision; raises `Conflict` if its subject changed, see `Curator.deciding_on`."""
+        """Add a decision; raises `Conflict` if stale, see `Curator.deciding_on`."""
         try:
             msgspec.json.encode(draft)
         except UnicodeEncodeError:
@@ -174,7 +174,7 @@ class Transaction:
             self.refused.append(Refusal(subject, str(error), isinstance(error, AlreadyDone)))
 
     def admit(self, gate: DecisionGate) -> list[Decision]:
-        """Return the decisions that the gate accepts; raises the first reason if there are none."""
+        """Return the decisions that the gate accepts; if none, raises the first reason."""
         self._require_drafts()
         group = self._act if self.is_group else ""
         made = [
@@ -250,7 +250,7 @@ class Curator:
     def transaction(
         self, now: datetime, known: int | None = None, *, is_group: bool = False, is_whole: bool = True
     ) -> Iterator[Transaction]:
-        """Make the decisions that the block adds; an exception in the block ends the act before anything is written."""
+        """Make the decisions that the block adds; if it raises, nothing is written."""
         self.write_pending()
         with self.ledger.exclusive():
             act = Transaction(self, now, known, is_group=is_group, is_whole=is_whole)
@@ -281,7 +281,7 @@ class Curator:
             self.by = before
 
     def check_conflicts(self, draft: Draft, now: datetime) -> None:
-        """Raise `Conflict` if the subject of a draft changed since the user saw it, see `deciding_on`."""
+        """Raise `Conflict` if a draft's subject changed since seen, see `deciding_on`."""
         if news := self._unseen_decisions():
             check_decisions(draft, self.by, news, self.ledger.by_id(), now)
         if self._expected_state is not None:
@@ -474,7 +474,7 @@ class Curator:
         return replace(decided, summary=", ".join(parts))
 
     def _edit(self, command: commands.EditTexts, find: FindTarget, now: datetime, known: int) -> Decided:
-        """Change texts of patterns as a person edited them, in one act: all of them or none."""
+        """Change texts of patterns as a person edited them; all in one act, or none."""
         with self.transaction(now, known, is_group=True) as act:
             act.add(_answer(act, command.answer))
             for edit in command.edits:
@@ -483,7 +483,7 @@ class Curator:
         return replace(act.decided, summary=f"{EDIT_TEXT.past} {plural(len(command.edits), 'pattern')}")
 
     def _set_anchors(self, command: commands.SetAnchors, pattern: Pattern, now: datetime, known: int) -> Decided:
-        """Replace the anchors of a pattern, and the paths of renamed files in its text, in one act."""
+        """Replace a pattern's anchors, and renamed paths in its text, in one act."""
         renames = dict(command.renames)
         with self.transaction(now, known) as act:
             act.is_group = record_changes.has_paths(act.files.registry, pattern, renames)
@@ -497,7 +497,7 @@ class Curator:
         return replace(decided, summary=f"{SET_ANCHORS.past} {shorten_id(pattern.id)}, and the paths in its text")
 
     def _withdraw(self, command: commands.WithdrawMember, find: FindTarget, now: datetime, known: int) -> Decided:
-        """Withdraw what a member sent, in one act; each decision archives few patterns, as a team limits its size."""
+        """Withdraw what a member sent in one act; teams limit the size of each decision."""
         source, ids, reason = f"{MEMBER}{command.member}", command.pattern_ids, clean(command.reason, "reason")
         with self.transaction(now, known, is_group=bool(ids), is_whole=False) as act:
             with act.skipping(source):
@@ -511,7 +511,7 @@ class Curator:
 
 
 def _cleaned(command: PatternCommand) -> PatternCommand:
-    """Return the command with clean texts; raises `BadInput` if one is too long, or if a note is empty."""
+    """Clean a command's texts; raises `BadInput` for a long text or an empty note."""
     if isinstance(command, commands.Note):
         text = clean(command.text, "note")
         if not text:
@@ -521,6 +521,6 @@ def _cleaned(command: PatternCommand) -> PatternCommand:
 
 
 def _answer(act: Transaction, command: Command) -> Draft:
-    """Return the decision of a command that is not about a single pattern and changes no record."""
+    """Return the decision of a command about no single pattern, changing no record."""
     command = replace(command, reason=clean(command.reason, "reason"))
     return rules.QUESTION_RULES[type(command)](command, act.state, act.at)

@@ -1,4 +1,4 @@
-"""Import of a pattern file: parse it, then plan what changes; see docs/curation.md#import-and-export.
+"""Import of a pattern file: parse and plan; docs/curation.md#import-and-export.
 
 Problems in the file become findings.
 """

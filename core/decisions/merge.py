@@ -136,7 +136,7 @@ def as_read(record: Mapping[str, Any], pattern_type: PatternType) -> Pattern:
 
 
 def text_hash(record: Mapping[str, Any], pattern_type: PatternType) -> str:
-    """Return the content hash of a record: that of `as_read`, but without the scan of its text."""
+    """Return the content hash of a record, that of `as_read`, without a text scan."""
     return read_content_hash(_named(record), pattern_type)
 
 

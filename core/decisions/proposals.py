@@ -1,4 +1,4 @@
-"""Decisions that agents propose, in the decision log until a person decides (docs/curation.md#who-decides).
+"""Agents' proposals, logged until a person decides; docs/curation.md#who-decides.
 
 A command is stored as plain values (docs/file-formats.md#proposals).
 """
@@ -55,7 +55,7 @@ _LEFT_OUT: Final = {"question"}  # Fields that depend on what a person saw.
 
 
 def encode_command(command: Command) -> dict[str, Any]:
-    """Return a command as values of JSON; raise `BadInput` if an agent cannot propose it."""
+    """Return a command as JSON values; raise `BadInput` if agents cannot propose it."""
     name = _NAMES.get(type(command))
     if name is None:
         where = "in Review" if isinstance(command, _ASKED_ANYWAY) else "with this command"
@@ -67,7 +67,7 @@ def encode_command(command: Command) -> dict[str, Any]:
 
 
 def decode_command(values: dict[str, Any]) -> Command:
-    """Return the command of `encode_command`; raise `BadInput` if it is unknown or invalid."""
+    """Return the command of `encode_command`; raise `BadInput` if unknown or invalid."""
     kind = _COMMANDS.get(str(values.get("command")))
     if kind is None:
         raise BadInput("the proposed command is unknown to this version")
@@ -81,7 +81,7 @@ def decode_command(values: dict[str, Any]) -> Command:
 
 
 class _Subject(NamedTuple):
-    """What a command would decide about: the verb, the subjects of its decisions, and the hashes of their texts."""
+    """What a command is about: verb, subjects of decisions, and hashes of texts."""
 
     verb: Verb
     ids: tuple[str, ...]
@@ -89,7 +89,7 @@ class _Subject(NamedTuple):
 
 
 def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, now: datetime) -> Proposed:
-    """Append the proposal of a command to the decision log; return the answer to the agent.
+    """Log the proposal of a command; return the answer to the agent.
 
     Raises AlreadyDone if the decision is in effect, Refused if a person could not decide that either, if an agent
     cannot propose it, or if too many proposals wait; UnknownRecord and Unwritable.
@@ -132,7 +132,7 @@ def propose(ledger: Ledger, state: ProjectState, command: Command, *, by: str, n
 
 
 def _find_subject(command: Command, values: dict[str, Any], state: ProjectState) -> _Subject:
-    """Return what a command is about; what a person could not decide either is removed from its `values`."""
+    """Return a command's subject; drop from `values` what a person could not decide."""
     if isinstance(command, commands.Bulk):
         allowed = _allowed(command.commands, state)
         values["commands"] = [one for one in values["commands"] if one["pattern_id"] in allowed]
@@ -156,7 +156,7 @@ def _find_subject(command: Command, values: dict[str, Any], state: ProjectState)
 
 
 def _allowed(many: Sequence[PatternCommand], state: ProjectState) -> dict[str, str]:
-    """Return the hashes of the patterns about which a person could decide this, by ID.
+    """Return the hashes of patterns about which a person could decide this, by ID.
 
     If there are none, raises AlreadyDone if each decision is in effect already, else Refused.
     """

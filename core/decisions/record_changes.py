@@ -206,7 +206,7 @@ def link_alternatives(
 
 
 def _with_commit(record: dict[str, Any], batch: Batch) -> dict[str, Any]:
-    """Add to a record with anchors the commit that was checked out when the pattern was learned."""
+    """Add the commit at which a pattern was learned to a record with anchors."""
     if not record.get(ANCHORS):
         return record
     at = parse_time(record.get("first_discovered")) or batch.at
@@ -287,7 +287,7 @@ def _archive(batch: Batch, changes: Changes, pattern: Pattern, stored: Stored, r
 
 
 def repair(batch: Batch, proposed: RecordRepair) -> Draft:
-    """Change or archive a pattern that does not keep today's rules, unless it changed since the proposal."""
+    """Change or archive a pattern that breaks today's rules; Conflict if it changed."""
     pattern, batch = proposed.pattern, replace(batch, reason=batch.reason or proposed.reason)
     name, stored = shorten_id(pattern.id), batch.registry.record(pattern)
     if as_read(stored.value, pattern.type).content_hash != pattern.content_hash:
@@ -311,7 +311,7 @@ def repair(batch: Batch, proposed: RecordRepair) -> Draft:
 
 
 def edit_text(batch: Batch, pattern: Pattern, texts: Sequence[tuple[str, str]]) -> Draft:
-    """Replace texts of a pattern, before and after, one after the other; the new text is approved."""
+    """Replace a pattern's texts (before, after) in order; the new text is approved."""
     record = text = text_of(batch.registry.record(pattern).value, pattern.type)
     for before, after in texts:
         replaced = {key: _replace_text(value, before, after) for key, value in text.items()}
@@ -327,7 +327,7 @@ def has_paths(registry: Registry, pattern: Pattern, renames: Mapping[str, str]) 
 
 
 def rename_paths(batch: Batch, pattern: Pattern, renames: Mapping[str, str]) -> Draft:
-    """Replace the paths of renamed files in the text of a pattern; a text that was approved or pinned remains so."""
+    """Replace renamed paths in a pattern's text, without losing an approval or pin."""
     keys = _renamed_text(batch.registry.record(pattern), pattern, renames)
     pin = batch.state.pins.get(pattern.id)
     is_pinned = pin is not None and pin.content_hash == pattern.content_hash
@@ -374,7 +374,7 @@ def _replace_text(value: Any, before: str, after: str) -> Any:
 
 
 def set_anchors(batch: Batch, pattern: Pattern, texts: Sequence[str]) -> Draft:
-    """Replace the anchors of a pattern; they hold for the commit that is checked out now."""
+    """Replace a pattern's anchors, which hold for the commit checked out now."""
     name = shorten_id(pattern.id)
     for text in texts:
         if defect := explain_invalid(text):

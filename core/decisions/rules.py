@@ -289,7 +289,7 @@ PATTERN_RULES: Final[Mapping[type[PatternCommand], Callable[[Case, Any], Draft]]
 
 
 def why_refused(command: PatternCommand, state: ProjectState) -> str:
-    """Return why a person may not carry out a command, "" if allowed; see `check_allowed`."""
+    """Return why a person may not carry out a command, or ""; see `check_allowed`."""
     try:
         check_allowed(command, state)
     except (Refused, BadInput) as error:
@@ -381,7 +381,7 @@ def _override_changes(case: Case, override: dict[str, Any] | None) -> dict[str, 
 def override_changes(
     pattern: Pattern, before: dict[str, Any] | str | None, override: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Return `effects` and `inverse` that set `override` in the record, in place of `before`.
+    """Return `effects` and `inverse` that set `override` in place of `before`.
 
     A string is JSON text; None removes the key.
     """

@@ -43,7 +43,7 @@ def last_act(verb: Verb, state: CurationState, decisions: Sequence[Decision]) ->
 
 
 def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Decision:
-    """Return the newest decision of a person that can be undone, else the newest unattended one.
+    """Return a person's newest undoable decision, else the newest unattended one.
 
     At least one decision must be undoable.
     """
@@ -59,7 +59,7 @@ def newest_undoable(state: CurationState, decisions: Sequence[Decision]) -> Deci
 
 
 def check_own(newest: Decision, by: str) -> None:
-    """Raise `Refused`, with advice, if another person, an agent or an unattended run made the newest decision."""
+    """Raise `Refused`, with advice, unless the newest decision is the user's own."""
     if not is_same_user(newest.by, by):
         is_agent = author_of(by) is Author.AGENT
         advice = "to propose to undo it, give its id" if is_agent else "to undo it, give --any-author or its id"
@@ -130,7 +130,7 @@ def summary(verb: Verb, decisions: Sequence[Decision], by: str) -> str:
 
 
 def describe_act(decisions: Sequence[Decision]) -> str:
-    """Describe decisions that were made together, at least one: `promote X`, `decide 3 patterns`.
+    """Describe decisions of one act (at least one): `promote X`, `decide 3 patterns`.
 
     The answer to a question is not named beside the changes that it made.
     """

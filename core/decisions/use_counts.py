@@ -48,7 +48,7 @@ _COUNTERS: Final = frozenset({"successful_applications", "failed_applications"})
 
 
 class CountResult(Struct, frozen=True, kw_only=True):
-    """New counts of a record (`uses` include those without result), or `problem`; `is_changed` if it was written."""
+    """New counts (`uses` also without result) or `problem`; `is_changed` if written."""
 
     pattern_id: str
     file: str
