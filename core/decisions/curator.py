@@ -497,7 +497,7 @@ class Curator:
         return replace(decided, summary=f"{SET_ANCHORS.past} {shorten_id(pattern.id)}, and the paths in its text")
 
     def _withdraw(self, command: commands.WithdrawMember, find: FindTarget, now: datetime, known: int) -> Decided:
-        """Withdraw what a member sent in one act; teams limit the size of each decision."""
+        """Withdraw what a member sent, in one act; a team limits the size of a decision."""
         source, ids, reason = f"{MEMBER}{command.member}", command.pattern_ids, clean(command.reason, "reason")
         with self.transaction(now, known, is_group=bool(ids), is_whole=False) as act:
             with act.skipping(source):

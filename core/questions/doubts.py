@@ -1,6 +1,7 @@
 """Whether to keep giving a pattern that is in doubt.
 
-Broad trigger, wrong counts, seldom followed, harmful, suspicious reports, stale: its file or name removed or renamed.
+Its trigger is broad, its counts are wrong, it is seldom followed or harmful, reports on it are suspicious, or it is
+stale: about a file or name that was removed or renamed.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ DROPPED: Final = "given often, and seldom followed"
 
 
 def ask_seldom_followed(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about lessons that most sessions that were given them did not follow."""
+    """Ask about lessons that most of the sessions that got them did not follow."""
     board = asker.board
     rows = np.flatnonzero((board.injected_only >= MIN_JUDGED) & ~asker.impacts.is_withheld)
     for row in rows[np.argsort(-board.injected_only[rows], kind="stable")][:_MOST_TRIED].tolist():

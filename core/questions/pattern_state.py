@@ -123,7 +123,7 @@ MOST_BORDERLINE: Final = 50  # Maximum number of borderline questions at a time,
 
 
 def ask_borderline(asker: Asker) -> Iterator[ReviewItem]:
-    """Ask about unpinned doubtful states, if worth the time and asked nowhere else."""
+    """Ask about unpinned borderline states, if worth the time and asked nowhere else."""
     if not asker.patterns:
         return
     board, settings, impacts = asker.board, asker.settings, asker.impacts

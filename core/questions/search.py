@@ -171,7 +171,7 @@ class SearchState(Struct, frozen=True):
         )
 
     def is_current(self, kind: str, view: ProjectState) -> bool:
-        """Return whether a search has these records and, where learnings fade, this day."""
+        """Return whether a search has the same records and, if learnings fade, day."""
         basis = self.bases.get(kind)
         if basis is None or (kind == "held" and basis.at.date() != view.now.date()):
             return False
@@ -244,7 +244,7 @@ class QuestionSearch:
         self._known: tuple[str, bool] = "", False  # the key of the stored verdict, and whether it is whole
 
     def recall(self, snapshot: Snapshot, now: datetime, embeddings: Embeddings[ComparableWork] | None) -> bool:
-        """Begin with what another process found in this view; return whether it was done."""
+        """Begin with another process's results for this view; return whether it had any."""
         if self._has_begun:
             return False
         verdict = read_found(self._stored, snapshot, now, self._settings, embeddings)

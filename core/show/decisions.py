@@ -111,7 +111,7 @@ class Entry(Struct, frozen=True):
 def group_decisions(
     decisions: Iterable[Decision], undone: Collection[str] = (), unfolded: Collection[str] = ()
 ) -> list[Entry]:
-    """Group adjacent decisions, newest first, into rows; `unfolded` ones into acts."""
+    """Group adjacent decisions, newest first, into rows; those `unfolded` into acts."""
     groups: list[list[Decision]] = []
     last: object = None
     for decision in decisions:

@@ -156,7 +156,7 @@ class _Groups(Struct, frozen=True, array_like=True):
 
 
 def _known_groups_in_steps(counts: Mapping[Statement, int], stored: StoredVerdicts) -> Steps[list[list[Statement]]]:
-    """Cache `group_statements_in_steps` by the statements and their counts."""
+    """Return stored groups of equal statements and counts, or group and store them."""
     from core.index.verdicts import read_verdicts, write_verdicts
 
     ordered = yield from sort_in_steps(counts, lambda statement: statement.key)
