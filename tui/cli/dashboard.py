@@ -14,16 +14,16 @@ import click
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.paths import ProjectPaths, find_project, project_at
 from core.base.text import visible
-from core.cli.invocation import invocation
 from core.cli.json import setup as setup_json
-from core.cli.render.output import line, print_object, wants_json
 from core.cli.support.options import (
     NumberRange,
     OfflineCommand,
     WholeNumber,
+    invocation,
     project_option,
     readonly_option,
 )
+from core.cli.support.output import line, print_object, wants_json
 from core.cli.support.project import begin_project, guarded, is_readonly, named_project, now
 from core.cli.support.signature import find_signature
 from tui.cli import THEME, chosen_theme, theme_option

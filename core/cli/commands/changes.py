@@ -12,8 +12,9 @@ from click.shell_completion import CompletionItem
 from core.base.errors import BadInput, ProjectNotFound
 from core.base.settings import THRESHOLDS, Settings, find_threshold, with_threshold
 from core.cli.json import analysis as analysis_json
-from core.cli.render.document import print_blocks, print_document
-from core.cli.render.output import (
+from core.cli.support.document import print_blocks, print_document
+from core.cli.support.options import ReadingCommand, choose_mode
+from core.cli.support.output import (
     Column,
     end,
     line,
@@ -25,7 +26,6 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.options import ReadingCommand, choose_mode
 from core.cli.support.project import (
     PastMoment,
     chosen_project,

@@ -16,7 +16,8 @@ from core.base.errors import RalphdeckError, ReadOnly, Refused, install_hint
 from core.base.paths import ProjectPaths
 from core.base.text import plural
 from core.cli.json import setup as setup_json
-from core.cli.render.output import (
+from core.cli.support.options import Command, OneOf, setting_option
+from core.cli.support.output import (
     STRICT_EXIT,
     Column,
     line,
@@ -27,7 +28,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
 )
-from core.cli.support.options import Command, OneOf, setting_option
 from core.cli.support.project import chosen_project, is_readonly, now, open_reader
 from core.cli.support.signature import trust_here
 from core.cli.support.user_files import compiled_points_file, restore_points_file

@@ -11,8 +11,18 @@ import click
 from core.base.errors import UnknownRecord
 from core.base.text import plural, visible_line
 from core.cli.json import debug as debug_json
-from core.cli.render.document import print_document
-from core.cli.render.output import (
+from core.cli.support.document import print_document
+from core.cli.support.options import (
+    COUNT,
+    FRACTION,
+    DecidingCommand,
+    ReadingCommand,
+    Words,
+    choose_mode,
+    filter_argument,
+    read_filter,
+)
+from core.cli.support.output import (
     Column,
     day,
     end,
@@ -26,16 +36,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
     warn,
-)
-from core.cli.support.options import (
-    COUNT,
-    FRACTION,
-    DecidingCommand,
-    ReadingCommand,
-    Words,
-    choose_mode,
-    filter_argument,
-    read_filter,
 )
 from core.cli.support.project import (
     PastMoment,

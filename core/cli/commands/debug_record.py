@@ -20,8 +20,8 @@ from core.base.text import plural, visible_line
 from core.cli.commands.reports import print_recorded_counts
 from core.cli.json import debug as debug_json
 from core.cli.json.loops import record_update
-from core.cli.render.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support.options import COUNT, FRACTION, DecidingCommand, OneOf, ReadingCommand, choose_mode
+from core.cli.support.output import end, line, percent, print_bytes, print_object, remark, wants_json, warn
 from core.cli.support.process import read_input
 from core.cli.support.project import (
     chosen_project,

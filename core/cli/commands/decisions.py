@@ -12,17 +12,6 @@ import click
 
 from core.base.errors import AlreadyDone, Proposed, RalphdeckError, Refused, UnknownRecord
 from core.base.text import plural, visible_line
-from core.cli.render.output import (
-    STRICT_EXIT,
-    end,
-    line,
-    print_json,
-    print_object,
-    remark,
-    remark_missing_vectors,
-    wants_json,
-    warn,
-)
 from core.cli.support.options import (
     DecidingCommand,
     ReadingCommand,
@@ -35,6 +24,17 @@ from core.cli.support.options import (
     read_filter,
     reason_option,
     words_option,
+)
+from core.cli.support.output import (
+    STRICT_EXIT,
+    end,
+    line,
+    print_json,
+    print_object,
+    remark,
+    remark_missing_vectors,
+    wants_json,
+    warn,
 )
 from core.cli.support.process import read_input
 from core.cli.support.project import (
@@ -527,7 +527,7 @@ def log(
         _print_head(output)
         return
     from core.cli.json import decisions as decisions_json
-    from core.cli.render.document import print_list
+    from core.cli.support.document import print_list
     from core.show.decisions import (
         COMMAND_COLUMNS,
         DECISION_FIELDS,

@@ -22,7 +22,6 @@ from core.cli.commands.decisions import decide, print_unchanged
 from core.cli.json import patterns as patterns_json
 from core.cli.json import setup as setup_json
 from core.cli.program import Program
-from core.cli.render.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.connection_checks import (
     ERROR,
     NOTE,
@@ -34,6 +33,7 @@ from core.cli.support.connection_checks import (
     check_terminal,
 )
 from core.cli.support.options import ReadingCommand, choose_mode, reason_option
+from core.cli.support.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.project import (
     chosen_project,
     complete_pattern,

@@ -11,7 +11,8 @@ from core.base.errors import BadInput
 from core.base.text import plural, visible_line
 from core.cli.commands.patterns import PatternFilter, filter_options
 from core.cli.json import patterns as patterns_json
-from core.cli.render.output import (
+from core.cli.support.options import DecidingCommand, ReadingCommand, output_option, reason_option
+from core.cli.support.output import (
     Column,
     end,
     id_column,
@@ -25,7 +26,6 @@ from core.cli.render.output import (
     wants_json,
     warn,
 )
-from core.cli.support.options import DecidingCommand, ReadingCommand, output_option, reason_option
 from core.cli.support.process import read_input
 from core.cli.support.project import chosen_project, now, open_project, read_configuration, read_snapshot
 from core.decisions.commands import ImportPatterns

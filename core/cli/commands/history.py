@@ -18,8 +18,19 @@ from core.base.text import plural, visible_line
 from core.base.validation import ambiguous_id_error, find_matching_ids
 from core.cli.json import loops as loops_json
 from core.cli.json import tasks as tasks_json
-from core.cli.render.document import DIFF_COLOURS, print_document, print_reflections
-from core.cli.render.output import (
+from core.cli.support.document import DIFF_COLOURS, print_document, print_reflections
+from core.cli.support.options import (
+    MOMENT,
+    NumberRange,
+    Parsed,
+    ReadingCommand,
+    WholeNumber,
+    choose_mode,
+    filter_argument,
+    read_filter,
+    words_option,
+)
+from core.cli.support.output import (
     OUTCOME_COLOURS,
     Column,
     end,
@@ -33,17 +44,6 @@ from core.cli.render.output import (
     print_table,
     remark,
     wants_json,
-)
-from core.cli.support.options import (
-    MOMENT,
-    NumberRange,
-    Parsed,
-    ReadingCommand,
-    WholeNumber,
-    choose_mode,
-    filter_argument,
-    read_filter,
-    words_option,
 )
 from core.cli.support.project import chosen_project, complete_task, now, read_configuration, read_snapshot
 from core.files.atomic_write import export_file, write_file

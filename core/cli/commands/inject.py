@@ -14,8 +14,6 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.masking import mask_secrets
 from core.base.regexes import lazy_regex
 from core.base.text import plural, visible
-from core.cli.invocation import invocation
-from core.cli.render.output import end, print_bytes, print_json, remark, remark_missing_vectors, wants_json, warn
 from core.cli.support.hooks import FORMS, PROMPT, SESSION, HookCommand, print_answer, read_event, use_folder
 from core.cli.support.options import (
     FRACTION,
@@ -23,9 +21,11 @@ from core.cli.support.options import (
     ReadingCommand,
     Words,
     choose_mode,
+    invocation,
     output_option,
     setting_option,
 )
+from core.cli.support.output import end, print_bytes, print_json, remark, remark_missing_vectors, wants_json, warn
 from core.cli.support.project import complete_loop, find_loop, open_project, open_reader
 from core.files.atomic_write import export_file, write_file
 from core.records.patterns import PatternType
@@ -183,7 +183,7 @@ def inject(
 
 
 def _print_explanation(state: ProjectState, task: str, injection: Injection, settings: InjectionSettings) -> None:
-    from core.cli.render.document import print_document  # hooks must be fast
+    from core.cli.support.document import print_document  # hooks must be fast
     from core.show.contexts import Preview, context_document
 
     print_document(context_document(Preview(settings, injection, injection, {}), state, task))

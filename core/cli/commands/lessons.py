@@ -9,19 +9,7 @@ import click
 from core.base.errors import Refused
 from core.base.validation import find_matching_ids, require_one
 from core.cli.json import loops as loops_json
-from core.cli.render.document import print_document
-from core.cli.render.output import (
-    OUTCOME_COLOURS,
-    Column,
-    end,
-    format_optional,
-    id_column,
-    minute,
-    print_object,
-    print_table,
-    remark,
-    wants_json,
-)
+from core.cli.support.document import print_document
 from core.cli.support.options import (
     ListingCommand,
     OneOf,
@@ -32,6 +20,18 @@ from core.cli.support.options import (
     read_filter,
     reason_option,
     words_option,
+)
+from core.cli.support.output import (
+    OUTCOME_COLOURS,
+    Column,
+    end,
+    format_optional,
+    id_column,
+    minute,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
 )
 from core.cli.support.project import complete_lesson, complete_loop, open_project, open_reader, read_snapshot
 from core.decisions.commands import Extract

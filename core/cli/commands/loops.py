@@ -13,7 +13,16 @@ from core.base.formatting import format_cost, format_count, format_percent
 from core.base.pattern_titles import name_apart
 from core.base.text import plural, visible_line
 from core.base.validation import find_matching_ids
-from core.cli.render.output import (
+from core.cli.support.options import (
+    OneOf,
+    ReadingCommand,
+    ReviewingCommand,
+    choose_mode,
+    filter_argument,
+    reason_option,
+    words_option,
+)
+from core.cli.support.output import (
     Column,
     end,
     id_column,
@@ -25,15 +34,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
     warn,
-)
-from core.cli.support.options import (
-    OneOf,
-    ReadingCommand,
-    ReviewingCommand,
-    choose_mode,
-    filter_argument,
-    reason_option,
-    words_option,
 )
 from core.cli.support.project import (
     PastMoment,
@@ -110,7 +110,7 @@ def list_loops(
       ralphdeck loop list --source claude,codex
       ralphdeck loop list --no-archived --json | jq -r '.loops[].id'
     """
-    from core.cli.render.document import print_list
+    from core.cli.support.document import print_list
     from core.index.project_state import ProjectState
     from core.show import loops as rows
     from core.show.filter_parser import parse_query
@@ -167,7 +167,7 @@ def show(loop_id: str) -> None:
       ralphdeck loop show claude:9c0f1e2a --json | jq '.iterations[].result'
     """
     from core.cli.json import loops as loops_json
-    from core.cli.render.document import print_document
+    from core.cli.support.document import print_document
     from core.show.loops import loop_document
     from core.show.needs import find_need
 

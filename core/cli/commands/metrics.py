@@ -19,8 +19,8 @@ from core.base.pattern_titles import name_apart
 from core.base.text import continued, plural, visible_line
 from core.cli.json import analysis as analysis_json
 from core.cli.json import tasks as tasks_json
-from core.cli.render.output import Column, end, line, percent, print_json, print_object, print_table, wants_json
 from core.cli.support.options import FRACTION, OneOf, ReadingCommand, WholeNumber, choose_mode
+from core.cli.support.output import Column, end, line, percent, print_json, print_object, print_table, wants_json
 from core.cli.support.project import (
     chosen_project,
     is_readonly,

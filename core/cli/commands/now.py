@@ -9,8 +9,8 @@ import click
 
 from core.cli.json import analysis as analysis_json
 from core.cli.json import loops as loops_json
-from core.cli.render.output import end, line, print_json, print_object, wants_json, warn
 from core.cli.support.options import DecidingCommand, ReadingCommand
+from core.cli.support.output import end, line, print_json, print_object, wants_json, warn
 from core.cli.support.process import run_until_signal
 from core.cli.support.project import PastMoment, open_project, read_configuration
 from core.records.findings import Severity
@@ -40,7 +40,7 @@ def now(since: datetime | None, notifies: bool) -> None:
       ralphdeck now --json | jq -r '.sections[] | select(.id == "needs").lines[].title'
     """
     from core.agents.setup import read_setup
-    from core.cli.render.document import print_document
+    from core.cli.support.document import print_document
     from core.cli.support.user_files import last_visit
     from core.show.metrics.lesson_effect import measure_lesson_effect
     from core.show.now import make_page, page_document

@@ -13,20 +13,7 @@ import click
 from msgspec.structs import replace
 
 from core.base.pattern_titles import pattern_title
-from core.cli.render.document import print_list
-from core.cli.render.output import (
-    Column,
-    day,
-    end,
-    id_column,
-    line,
-    percent,
-    print_json,
-    print_object,
-    print_table,
-    remark,
-    wants_json,
-)
+from core.cli.support.document import print_list
 from core.cli.support.options import (
     COUNT,
     FRACTION,
@@ -38,6 +25,19 @@ from core.cli.support.options import (
     read_filter,
     reason_option,
     words_option,
+)
+from core.cli.support.output import (
+    Column,
+    day,
+    end,
+    id_column,
+    line,
+    percent,
+    print_json,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
 )
 from core.cli.support.project import (
     as_of_option,
@@ -285,7 +285,7 @@ def show_pattern(pattern_id: str, as_of: datetime | None, why: bool) -> None:
     if choose_mode({"--why": "pattern_id", "": "pattern_id as_of"}):
         _explain(pattern_id)
         return
-    from core.cli.render.document import print_blocks
+    from core.cli.support.document import print_blocks
     from core.index.project_state import all_findings, pattern_lineage
     from core.learning.explanation import loop_results
     from core.learning.following import FollowCounts
@@ -358,7 +358,7 @@ def _details(state: ProjectState, pattern: Pattern) -> Wire:
 
 def _explain(pattern_id: str) -> None:
     """Explain the state of a pattern."""
-    from core.cli.render.document import print_blocks
+    from core.cli.support.document import print_blocks
     from core.index.project_state import all_findings
     from core.show.pages.patterns import explanation
 

@@ -17,7 +17,18 @@ from core.cli.commands import reports as work_items
 from core.cli.json import loops as loops_json
 from core.cli.json.loops import criterion, effect, outcome_values, record_update
 from core.cli.json.loops import criterion as criterion_json
-from core.cli.render.output import (
+from core.cli.support.options import (
+    COUNT,
+    DURATION,
+    FRACTION,
+    MOMENT,
+    DecidingCommand,
+    Decorated,
+    OneOf,
+    ReadingCommand,
+    choose_mode,
+)
+from core.cli.support.output import (
     Column,
     day,
     end,
@@ -30,17 +41,6 @@ from core.cli.render.output import (
     remark,
     wants_json,
     warn,
-)
-from core.cli.support.options import (
-    COUNT,
-    DURATION,
-    FRACTION,
-    MOMENT,
-    DecidingCommand,
-    Decorated,
-    OneOf,
-    ReadingCommand,
-    choose_mode,
 )
 from core.cli.support.project import chosen_project, complete_pattern, complete_work, now, open_project, reporter
 from core.decisions.case import change

@@ -18,18 +18,7 @@ from core.base.validation import find_matching_ids, require_one
 from core.cli.commands.decisions import decide
 from core.cli.json import decisions as decisions_json
 from core.cli.json import loops as loops_json
-from core.cli.render.document import print_document
-from core.cli.render.output import (
-    Column,
-    end,
-    id_column,
-    line,
-    minute,
-    print_object,
-    print_table,
-    remark,
-    wants_json,
-)
+from core.cli.support.document import print_document
 from core.cli.support.options import (
     COUNT,
     MOMENT,
@@ -39,6 +28,17 @@ from core.cli.support.options import (
     reason_option,
     setting_option,
     words_option,
+)
+from core.cli.support.output import (
+    Column,
+    end,
+    id_column,
+    line,
+    minute,
+    print_object,
+    print_table,
+    remark,
+    wants_json,
 )
 from core.cli.support.project import complete_work, open_project
 from core.decisions.commands import CountReports, DiscardReports

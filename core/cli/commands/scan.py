@@ -16,8 +16,8 @@ from core.base.text import plural, visible_line
 from core.cli.json import analysis as analysis_json
 from core.cli.json import decisions as decisions_json
 from core.cli.json import patterns as patterns_json
-from core.cli.render.output import json_bytes, line, print_bytes, print_object, wants_json
 from core.cli.support.options import Command, OfflineCommand
+from core.cli.support.output import json_bytes, line, print_bytes, print_object, wants_json
 from core.cli.support.process import read_input
 from core.cli.support.project import chosen_project, open_project
 from core.records.patterns import Severity, Suspicion

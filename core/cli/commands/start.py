@@ -15,11 +15,10 @@ from core.base.paths import TRUSTED_PATHS, ProjectPaths, is_folder, is_in_truste
 from core.base.pattern_titles import pattern_title
 from core.base.text import plural, visible_line
 from core.base.user_settings import read_user_settings
-from core.cli.invocation import invocation
 from core.cli.json import decisions as decisions_json
 from core.cli.json import setup as setup_json
-from core.cli.render.output import Column, id_column, line, minute, print_object, print_table, remark, wants_json, warn
-from core.cli.support.options import Command, DecidingCommand, ReadingCommand
+from core.cli.support.options import Command, DecidingCommand, ReadingCommand, invocation
+from core.cli.support.output import Column, id_column, line, minute, print_object, print_table, remark, wants_json, warn
 from core.cli.support.project import (
     is_readonly,
     named_project,
@@ -232,7 +231,7 @@ def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> list[AgentPlan]:
 def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -> int:
     """Extract the offers as candidates in one act; returns the number of new patterns."""
     from core.base.errors import AlreadyDone
-    from core.cli.render.output import show_progress
+    from core.cli.support.output import show_progress
     from core.decisions.commands import Extract, ExtractMany
 
     command = ExtractMany(tuple(Extract(item.subject, unattended=True) for item in offers))
@@ -336,7 +335,7 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
     if path is not None:
         if named_project() is not None:
             raise click.UsageError("give either PATH or --project")
-        from core.cli.invocation import invocation
+        from core.cli.support.options import invocation
 
         invocation().project = path
     from core.project import trust as answers

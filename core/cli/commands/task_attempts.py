@@ -17,9 +17,9 @@ import click
 from core.base.errors import BadInput, ProjectNotFound, UnknownRecord
 from core.base.paths import BEGIN_COMMAND, is_folder
 from core.base.text import plural, visible_line
-from core.cli.render.output import line, print_object, remark, wants_json, warn
 from core.cli.support.hooks import CLAUDE_CODE, HookCommand, read_tool_event, use_folder
 from core.cli.support.options import COUNT, FRACTION, Command, ExclusiveFlags, NumberRange, OneOf, choose_mode
+from core.cli.support.output import line, print_object, remark, wants_json, warn
 from core.cli.support.project import chosen_project, complete_loop, now, read_configuration, read_snapshot
 from core.files.file_reader import BOM, decode_json
 from core.records.episodes import ACTION_TYPES
@@ -287,7 +287,7 @@ def complete(
         task_id, outcome=Outcome(outcome) if outcome is not None else None, attempt=attempt, task_done=done, **parts
     )
 
-    from core.cli.render.document import print_reflections
+    from core.cli.support.document import print_reflections
 
     if wants_json():
         from core.cli.json import tasks as tasks_json  # agents call this command, and print no JSON
@@ -329,7 +329,7 @@ def reflect(task_id: str, attempt: int | None, **parts: Any) -> None:
       ralphdeck task reflect task-001 --observation "3 type errors" --analysis "the interface was not updated" \\
         --learning "types first" --action-item "update AuthConfig" --action-item "run tsc before the tests"
     """
-    from core.cli.render.document import print_reflections
+    from core.cli.support.document import print_reflections
 
     reflection = open_task_memory().reflect(task_id, attempt, **parts)
     if wants_json():

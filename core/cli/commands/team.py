@@ -16,8 +16,8 @@ from core.base.errors import BadInput, RalphdeckError, Refused
 from core.base.text import plural, visible_line
 from core.cli.json import loops as loops_json
 from core.cli.json import setup as setup_json
-from core.cli.render.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
 from core.cli.support.options import Command, DecidingCommand, NumberRange, OneOf, choose_mode, reason_option
+from core.cli.support.output import Column, line, print_json, print_object, print_table, remark, wants_json, warn
 from core.cli.support.project import chosen_project, now, open_project
 from core.cli.support.signature import find_user_name, trust_here
 from core.cli.support.team import (

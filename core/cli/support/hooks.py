@@ -9,8 +9,8 @@ import click
 
 from core.base.errors import BadInput
 from core.base.paths import find_project
-from core.cli.invocation import invocation
-from core.cli.render.output import print_bytes, print_json, remark
+from core.cli.support.options import invocation
+from core.cli.support.output import print_bytes, print_json, remark
 from core.cli.support.process import read_stdin
 from core.cli.support.project import named_project
 from core.files.file_reader import decode_json

@@ -17,7 +17,6 @@ from click.shell_completion import CompletionItem
 from core.base.errors import DamagedError
 from core.base.regexes import lazy_regex
 from core.base.validation import MAX_COUNT, suggest_id
-from core.cli.invocation import Invocation
 from core.records.times import parse_time
 
 if TYPE_CHECKING:
@@ -30,6 +29,21 @@ _MOST_DIGITS: Final = 40  # Longest text that is parsed as a duration.
 
 Value = TypeVar("Value")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
+
+
+class Invocation:
+    """Common options of a call, wherever they are on the command line; `folder` is the project that was found."""
+
+    folder: Path | None = None
+    project: Path | None = None
+    readonly: bool = False
+    by: str | None = None
+    as_json: bool = False
+    strict: bool = False
+
+
+def invocation() -> Invocation:
+    return click.get_current_context().ensure_object(Invocation)
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:

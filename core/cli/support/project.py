@@ -15,9 +15,8 @@ import click
 from core.base.errors import BadInput, ProjectNotFound, UnknownRecord
 from core.base.formatting import parse_past_time
 from core.base.paths import SAFE_ID, ProjectPaths, find_project, is_folder, project_at
-from core.cli.invocation import invocation
-from core.cli.render.output import remark, show_progress
-from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand
+from core.cli.support.options import DecidingCommand, ListingCommand, ReadingCommand, ReviewingCommand, invocation
+from core.cli.support.output import remark, show_progress
 from core.files.file_access import protect
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _create(kind: type[_Reader], configuration: Configuration, *, asks: bool) ->
 def warn_of_user_settings() -> None:
     """Warn of invalid settings of the user: the defaults decide then what scripts may do, and what counts."""
     from core.base.user_settings import read_user_settings
-    from core.cli.render.output import warn
+    from core.cli.support.output import warn
 
     warn(*(f"{finding.file}: {finding.message}" for finding in read_user_settings().findings))
 

@@ -10,7 +10,7 @@ from core.agents.agent_table import find_acting_agent
 from core.base.errors import RalphdeckError
 from core.base.paths import TRUSTED_PATHS, is_in_trusted_path
 from core.base.user_settings import find_own_name, own_names
-from core.cli.render.output import warn
+from core.cli.support.output import warn
 from core.records.decisions import Author, sign
 from core.trust.origins import Origins
 from core.trust.projects import find_answer, find_record, save_answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.errors import RalphdeckError, ReadOnly, Refused
 from core.base.text import plural, visible_line
-from core.cli.render.output import line, remark, show_progress, warn
+from core.cli.support.output import line, remark, show_progress, warn
 from core.cli.support.project import chosen_project, is_readonly, open_project
 from core.learning.bursts import MEMBER
 from core.records.decisions import ALL_USES, SENT, Verb

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from core.cli.render import output
-from core.cli.render.output import Column, line, percent, print_json, print_table
+from core.cli.support import output
+from core.cli.support.output import Column, line, percent, print_json, print_table
 from tests.core.cli.conftest import ROOT, Call
 from tests.factories import make_error_record, make_pattern_file
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from core.base.formatting import format_percent
 from core.base.masking import find_secrets, mask_secrets
 from core.base.text import end_with_ellipsis, escape_invisible, plural, visible_line, visible_lines
-from core.cli.invocation import invocation
+from core.cli.support.options import invocation
 from core.records.findings import Finding, Severity
 from core.records.times import day_of, minute_of
 

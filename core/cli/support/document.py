@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.base.formatting import format_decimal, format_percent
 from core.base.text import plural, visible
-from core.cli.render.output import MIN_ID, Column, day, line, minute, print_table
+from core.cli.support.output import MIN_ID, Column, day, line, minute, print_table
 from core.records.times import minute_of
 from core.show.pages import document as doc
 from core.show.pages.document import ALWAYS, sign_text
