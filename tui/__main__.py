@@ -7,8 +7,8 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with its code. A hook of an agent does not wait for the command framework."""
-    if sys.argv[1:2] == ["hook"]:
+    """Run the command line and exit with its code."""
+    if sys.argv[1:2] == ["hook"]:  # an agent does not wait for the command framework
         _import_msgspec()
         from core.cli.hook_call import answer_call
 
@@ -19,7 +19,7 @@ def main() -> NoReturn:
 
 
 def _import_msgspec() -> None:
-    """Import msgspec without `typing_extensions`: that takes 8 ms, and Python 3.11 has all that is used of it."""
+    """Import msgspec without `typing_extensions`: 8 ms for what Python 3.11 has."""
     if "typing_extensions" not in sys.modules:
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]
         import msgspec  # noqa: F401

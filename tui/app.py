@@ -1,4 +1,4 @@
-"""The dashboard of a project: its start and end, the engine, decisions, the team and the top bar."""
+"""The dashboard of a project: start, end, engine, decisions, team and top bar."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ SWITCH_SECONDS: Final = 0.001  # Maximum seconds that the engine thread runs bef
 
 
 def screen_class(name: str) -> type[BaseScreen]:
-    """Import a screen class on demand, so that the start is fast: `LoopsScreen` of `tui.screens.loops` for `loops`."""
+    """Import a screen class on demand: `tui.screens.loops.LoopsScreen` for `loops`."""
     found: type[BaseScreen] = getattr(import_module(f"tui.screens.{name}"), f"{name.title()}Screen")
     return found
 
@@ -82,7 +82,7 @@ def _make(place: str) -> BaseScreen:
 
 
 class RalphdeckApp(Shell, inherit_bindings=False):
-    """The dashboard of a project, which a thread opens and loads after the first frame.
+    """The dashboard of a project that a thread loads after the first frame.
 
     `open_project` opens the project in the folders `paths`; it imports most of the program. `open_kept` returns what to
     show until then, if anything. `first_place` is the first screen. `searches` is explained in `Engine`, the others in
@@ -185,7 +185,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         await super().on_event(event)
 
     def _note_return(self) -> None:
-        """Begin a new visit if the user has been away for long, so that Now shows what happened since then."""
+        """Begin a new visit after a long absence, so that Now shows what happened since."""
         away = timedelta(seconds=monotonic() - self._acted)
         if self.is_open and self._acted and away >= CONTINUED:
             self.last_visit = self.project.now() - away
@@ -244,7 +244,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
             place.when_shown(self._is_drawn.set)
 
     def handle_error(self, error: Exception) -> None:
-        """End to start again if the index is damaged, which may be the reason of any error before the check."""
+        """End to restart if the index is damaged, as any error before its check may mean."""
         is_unchecked = self._is_shown and self.view.snapshot.as_of is not None
         if not self.is_ending and (is_unchecked or isinstance(error, DamagedError)):
             self.is_view_unusable = True
@@ -345,7 +345,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         self.say(f"{message.decided.summary}; see Review")
 
     def _ask_for_trust(self) -> None:
-        """Ask about a project that the user has not answered about, once its files are read.
+        """Ask about a project without an answer of the user, once its files are read.
 
         Someone who answers a card of Review is not interrupted: the top bar shows that the project is not trusted.
         """
@@ -610,7 +610,7 @@ class RalphdeckApp(Shell, inherit_bindings=False):
         return True
 
     def action_trust(self) -> None:
-        """Show what the project brings from elsewhere, and carry out the choice of the user."""
+        """Show what the project brings from elsewhere, and carry out the user's choice."""
         from core.project.trust import find_arrivals
 
         if arrivals := find_arrivals(self.project):
@@ -691,7 +691,7 @@ def run(
     is_fresh: bool = False,
     theme: str | None = None,
 ) -> int:
-    """Run the dashboard; returns the exit code of the process. Raises what `open_project` raises.
+    """Run the dashboard; return the exit code. Raises what `open_project` raises.
 
     `remembered_as` is the name of this project's state in `state_file`. `is_fresh` discards that state first: it
     belongs to another project of the same name.

@@ -1,4 +1,4 @@
-"""Workers that read and write the project, and compute embeddings, and post messages to the app."""
+"""Workers that read and write the project, compute embeddings, and post messages."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Engine(WatchLoop):
         self.submit(job)
 
     def write(self, write: Callable[[Project], str]) -> None:
-        """Queue a function that writes no decision; its text is posted as `Engine.Written`."""
+        """Queue a function that writes no decision; post its text as `Engine.Written`."""
 
         def job() -> None:
             before = self.project.view.snapshot
@@ -268,7 +268,7 @@ class Engine(WatchLoop):
         self._target.post_message(self.Failed(text, detail))
 
     def _keep_questions(self, pause: float = 0.0) -> None:
-        """Save the review questions for the next start in a thread of its own; the process may end meanwhile."""
+        """Save the questions for the next start in a thread; the process may end first."""
         self._kept_at = monotonic()
         timer = threading.Timer(pause, self.project.keep_questions)
         timer.name, timer.daemon = "ralphdeck-keep", True
@@ -310,7 +310,7 @@ class _StoppedWhileLoading(Exception):
 
 
 def _return_freed_memory() -> None:
-    """Return freed memory to the system, which glibc otherwise keeps: 40 of 490 MB at 10,000 loops, in 3 ms."""
+    """Return freed memory that glibc keeps: 40 of 490 MB at 10,000 loops, in 3 ms."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

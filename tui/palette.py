@@ -1,4 +1,4 @@
-"""The command palette: an index over all records that can be opened, and the commands that typing finds."""
+"""The command palette: an index of all records, and commands that typing finds."""
 
 from __future__ import annotations
 
@@ -195,10 +195,10 @@ class Palette(CommandPalette):
 
 
 class PaletteServices(Services, Protocol):
-    """The part of the app that the palette uses: `themes` by name, with labels, and the last built index as `jumps`."""
+    """The part of the app that the palette uses."""
 
-    themes: Mapping[str, tuple[str, Theme]]
-    jumps: PaletteIndex | None
+    themes: Mapping[str, tuple[str, Theme]]  # by name, with labels
+    jumps: PaletteIndex | None  # the last built index
 
     def use_theme(self, name: str) -> None: ...
     def open_view(self, view: SavedView) -> None: ...
@@ -260,7 +260,7 @@ class PaletteCommands(Provider):
             yield hit
 
     async def _search_texts(self, query: str, listed: set[tuple[str, str]]) -> Hits:
-        """Yield the first page of hits in all texts: those of the index, then those in the files that it lacks."""
+        """Yield the first page of text hits: in the index, then in files that it lacks."""
         services, palette = self._services, self.app.screen
         try:
             words, filters = parse_search(query, services.project.project, services.now())

@@ -50,7 +50,7 @@ class DeckServer(Server):
         self._tabs: set[asyncio.Task[object]] = set()
 
     def initialize_logging(self) -> None:
-        """Log only warnings, because logged requests would contain the key, and no requests that are not HTTP."""
+        """Log only warnings: requests contain the key. Skip requests that are not HTTP."""
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         logging.getLogger("aiohttp.server").addFilter(_is_parsed_request)
 
@@ -80,7 +80,7 @@ class DeckServer(Server):
         return response
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """Start a dashboard for a tab; refuse a size that no terminal has, with which it would crash."""
+        """Start a dashboard for a tab; refuse sizes with which it would crash."""
         for size in (request.query.get("width", "80"), request.query.get("height", "24")):
             if not _CELLS.fullmatch(size):
                 raise web.HTTPBadRequest(text="width and height are numbers of cells, 1 to 9999")

@@ -1,4 +1,4 @@
-"""The app around the project: themes, messages, clipboard, editor, and the way between screens."""
+"""The app around the project: themes, messages, clipboard, editor, navigation."""
 
 from __future__ import annotations
 
@@ -75,10 +75,9 @@ def _palette_commands() -> type[Provider]:
 
 
 class Shell(HookedApp, inherit_bindings=False):
-    """An app with themes, glyphs, row height, notices and a clipboard, whose screens link to each other.
+    """An app with themes, glyphs, row height, notices, clipboard and linked screens.
 
-    `user_state` is already loaded; `theme` is the theme at the start, by default the last one used; `clock` returns
-    monotonic seconds.
+    `user_state` is loaded; `theme` is the first one, by default the last used; `clock` returns monotonic seconds.
     """
 
     COMMANDS = {_palette_commands}
@@ -192,7 +191,7 @@ class Shell(HookedApp, inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = True,
     ) -> None:
-        """Show what Textual itself reports where all notices are shown, and not over the content."""
+        """Show what Textual reports where all notices are shown, not over the content."""
         self.say(f"{title}: {message}" if title else message, severity=severity)
 
     def clear_notifications(self) -> None:
@@ -307,7 +306,7 @@ class Shell(HookedApp, inherit_bindings=False):
         self._lead(place, show)
 
     def open_place(self, place: str, text: str = "") -> None:
-        """Go to a screen, from which `back` returns; with a temporary filter if `text` is given."""
+        """Go to a screen, from which `back` returns, with a temporary filter if `text`."""
         if text:
             self.open_filtered(place, text, "")
         else:

@@ -314,7 +314,7 @@ def _render_skills(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
 
 
 def _render_rules(entries: Sequence[Entry]) -> Iterator[CompiledFile]:
-    """Render Cursor rules: one for all files, one per folder that limits patterns."""
+    """Render Cursor rules: one for all files, one for each folder with own lessons."""
     for folder, own in _group(entries):
         if folder:
             header = {"description": f"Approved lessons about {_shown_folder(folder)}", "globs": ",".join(_globs(own))}

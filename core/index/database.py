@@ -236,7 +236,7 @@ class Database:
         return _read(self.file, self._version, self._inode)
 
     def remove(self) -> None:
-        """Delete a damaged index if it is the one that was opened; views still work."""
+        """Delete a damaged index if it is the opened one; open views still work."""
         self.close()
         if self.exists:
             cache_database.remove(self.file)

@@ -46,7 +46,7 @@ _Names = Callable[["Event"], tuple[str, ...]]
 
 
 class _EventsBy(Mapping[str, "Sequence[Event]"]):
-    """Events by a name, oldest first, without undone decisions; read when used."""
+    """Events by name, oldest first, not those of undone decisions; read when used."""
 
     def __init__(self, log: StoredLog, reader: Reader, view: EventView, table: str, names: _Names) -> None:
         self._log = log

@@ -311,7 +311,7 @@ class RecordMap(Mapping[str, _Record]):
         return self._count
 
     def open_values(self) -> list[_Record]:
-        """Return all records that time alone may change (loops at work), in one query."""
+        """Return records that time alone may change, with all loops at work; one query."""
         rows = self._reader.rows("SELECT number, data FROM record WHERE kind = ? AND is_open ORDER BY id", self._kind)
         return [self._reader.decode(self._kind, *row) for row in rows]
 

@@ -148,7 +148,7 @@ class Index:
         return bool((name := self._name(path)) and kind_of(name))
 
     def copies(self, pattern_id: str) -> tuple[Pattern, ...]:
-        """Return all records of an ID, that in effect first; may raise DamagedError."""
+        """Return all copies of a pattern, that in effect first; may raise DamagedError."""
         from core.sources.patterns import precedence
 
         with self._lock:

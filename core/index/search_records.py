@@ -119,7 +119,7 @@ class Owner(Struct, frozen=True, array_like=True):
 
 
 class LogPart:
-    """A part of an action log; `lines` and `actions` are its last line and action."""
+    """A part of an action log, to line number `lines` and action number `actions`."""
 
     __slots__ = ("actions", "attempt", "file", "lines", "task_id")
 

@@ -220,7 +220,7 @@ def parse_search(text: str, paths: ProjectPaths, now: datetime) -> tuple[SearchW
 
 
 def parse_moment(text: str, now: datetime, *, end_of_day: bool) -> datetime:
-    """Parse a past or future time or an age: `2026-02-01`, `36h`; raises BadInput."""
+    """Parse any time (`2026-02-01`) or an age (`36h`, `7d`, `2w`); raises BadInput."""
     try:
         return parse_past_time(text, now, end_of_day=end_of_day)
     except BadInput:

@@ -145,7 +145,7 @@ class _TextBlock:
     read_hashes: Callable[[], Hashes]  # the min-hashes by row
 
     def nearest(self, text: str, threshold: float) -> list[tuple[str, float]]:
-        """Return (ID, similarity) above `threshold`, of the texts that share most."""
+        """Return (ID, similarity) above `threshold`; compares `_MAX_CANDIDATES` at most."""
         return self._compare(text, self._find_candidates(text, threshold).choose(), threshold)
 
     def some_nearest(self, id: str, threshold: float) -> list[tuple[str, float]]:

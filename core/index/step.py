@@ -134,7 +134,7 @@ class Step:
         self._connection.executemany(sql, ((f"{folder}/{task}", task) for task in tasks if is_text(task)))
 
     def take(self, file: FileParts, stamp: Stamp) -> None:
-        """Write a file (`stamp`: of the sweep); a torn one keeps its last good content."""
+        """Store a file (`stamp`: of the sweep); a torn one keeps its last good content."""
         if file.problem is not None and file.problem.torn:
             self._keep_torn(file.path, stamp, file.problem)
         elif file.stamp is None:

@@ -180,7 +180,7 @@ def open_dashboard(project: ProjectPaths, *, cache: bool = True) -> None:
 
 
 class _Opening:
-    """Opens the project of the dashboard. Used in a thread, which has no context of click."""
+    """Opens the dashboard's project; used in a thread, without a context of click."""
 
     def __init__(self, paths: ProjectPaths, by: str | None, *, readonly: bool, cache: bool) -> None:
         self._paths = paths

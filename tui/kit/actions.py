@@ -1,4 +1,4 @@
-"""The registry of actions (`actions.toml`) for bindings, help and palette, and the keymap file of the user."""
+"""The registry of actions (`actions.toml`), and the keymap file of the user."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ _KEY_NAMES: Final = {
 
 
 def key_name(key: str) -> str:
-    """Return the label of a key by its Textual name: `?` for `question_mark`, "" for no key."""
+    """Return the label of a Textual key: `?` for `question_mark`, "" for no key."""
     sign = (key_to_character(key) if key else "") or ""
     return _KEY_NAMES.get(key) or (sign if sign.isprintable() and not sign.isspace() else "") or key.replace("_", " ")
 

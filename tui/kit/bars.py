@@ -124,7 +124,7 @@ class ItemLine(Widget):
 
 
 class TopBar(ItemLine):
-    """Shows the project, the screens with number and badge, and how current the data is."""
+    """Shows the project, screens with number and badge, and how current the data is."""
 
     DEFAULT_CSS = """
     TopBar { dock: top; background: $surface; }
@@ -141,7 +141,7 @@ class Notice:
 
 
 class KeyLine(ItemLine):
-    """Shows the keys that are available now, and before them the newest notices, warnings first.
+    """Shows the available keys, and before them the newest notices, warnings first.
 
     Notices take at most half of the line, or what the keys leave of it; a click on them lists all.
     """

@@ -1,4 +1,4 @@
-"""Lines that widgets draw for their size, drawings that report clicks, and a pane for text of any length."""
+"""Lines that widgets draw, drawings that report clicks, and a pane for long text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_same(one: Sequence[Content], other: Sequence[Content]) -> bool:
 
 
 def shorten(content: Content, width: int) -> Content:
-    """Cut `content` to `width` cells and end it with an ellipsis, unless it was cut after one of its own."""
+    """Cut `content` to `width` cells; end it with an ellipsis, but not with two."""
     cut = content.truncate(width, ellipsis=True)
     if cut is not content and (head := cut.plain[:-1].rstrip()).endswith(ELLIPSIS):
         return content[: len(head)]
@@ -85,7 +85,7 @@ def cursor_line(widget: Widget, content: Content, component: str) -> tuple[Conte
 
 
 def with_selection(widget: Widget, content: Content, row: int) -> Content:
-    """Return `content`, line `row` of the widget, with the mouse selection highlighted."""
+    """Return `content` (line `row` of the widget) with the mouse selection marked."""
     selection = widget.text_selection
     span = selection.get_span(row) if selection is not None else None
     if span is None:
@@ -312,7 +312,7 @@ class TextPane(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def wrap(paragraphs: Sequence[Content], width: int, marks: Sequence[Content] = ()) -> list[Content]:
-    """Wrap paragraphs to `width` cells, keeping their indentation. `marks` has a prefix for each paragraph."""
+    """Wrap paragraphs to `width` cells, keeping indentation; `marks` are prefixes."""
     lines: list[Content] = []
     for paragraph, mark in zip_longest(paragraphs, marks[: len(paragraphs)], fillvalue=_NOTHING):
         broken = _broken(paragraph, width - mark.cell_length)

@@ -30,7 +30,7 @@ _TURNS: Final = 20  # turns of the event loop in which a pending key reaches the
 
 
 class _FirstCompletion(Suggester):
-    """Suggests the first completion of a filter, which the input shows behind the cursor."""
+    """Suggests the first completion of a filter, shown behind the cursor."""
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -41,7 +41,7 @@ class _FirstCompletion(Suggester):
 
 
 class _Line(Input):
-    """An input that completes fields and values, and leaves some keys to the screen while it is empty."""
+    """Input that completes filters; while empty, it leaves some keys to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "complete", "complete", show=False)]
 
@@ -72,7 +72,7 @@ class _Line(Input):
 
 
 class FilterLine(Horizontal):
-    """Prompt, input and number of matches. Keys that are pending together change the filter once.
+    """Prompt, input and match count; pending keys change the filter once together.
 
     While the input is empty, `passed_keys` act on the screen. `fields` are those that can be completed.
     """
@@ -102,13 +102,13 @@ class FilterLine(Horizontal):
 
     @property
     def completions(self) -> tuple[str, ...]:
-        """The possible ends of the typed filter, each as the whole filter; () unless the user types at its end."""
+        """Completions as whole filters; () unless the user types at the end of one."""
         line = self.query_one(_Line)
         return completions(line.value, line.first_completion.fields) if line.has_focus and line.cursor_at_end else ()
 
     @property
     def text(self) -> str:
-        """The filter as typed, or as set by the program. The input shows control characters escaped."""
+        """The filter as typed or as set; the input shows control characters escaped."""
         shown = self.query_one(Input).value
         return self._given if shown == visible_line(self._given, LONGEST) else shown
 

@@ -1,4 +1,4 @@
-"""Looks: glyph sets and styles of signs, themes, style sheets, and filters for plain terminals."""
+"""Glyph sets and styles of signs, themes, style sheets, plain-terminal filters."""
 
 from __future__ import annotations
 

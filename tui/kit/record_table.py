@@ -40,7 +40,7 @@ def fit_columns(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int
 
 
 def _widths(columns: Sequence[Column], room: int) -> list[int]:
-    """Distribute `room` cells over the columns, with a gap of one cell between columns."""
+    """Distribute `room` cells over the columns, with a gap of one cell between them."""
     widths = [column.width for column in columns]
     left = room - (sum(widths) + len(widths) - 1)
     for n, column in enumerate(columns):
@@ -66,7 +66,7 @@ KEPT_ROWS: Final = 512  # rows whose cells are kept after they were drawn: more 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The drawn content of a record, and its lines as strips by how they look (cursor, selection, width)."""
+    """Drawn content of a record, and its strips by look (cursor, selection, width)."""
 
     cells: Cells
     below: Content
@@ -78,7 +78,7 @@ class _Row:
 
 
 class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """Table of record keys. `draw` returns the cells of a row by column ID, `below` its second line.
+    """Table of record keys; `draw` returns cells by column ID, `below` a second line.
 
     Both are called for visible rows only, and only lines that look different are painted again. `empty` returns the
     text of an empty table.
@@ -347,7 +347,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return strip.apply_offsets(0, line) if y and line < len(self._keys) * self._lines else strip
 
     def _strip(self, y: int) -> Strip:
-        """Return a line of the widget: the heading, a line of a row, or a line below all rows."""
+        """Return a line of the widget: heading, line of a row, or line below all rows."""
         width = self.scrollable_content_region.width
         if y == 0:
             return self._header(width)
@@ -388,7 +388,7 @@ class RecordTable(ScrollView, can_focus=True, inherit_bindings=False):
         return row
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """Return the text selected with the mouse, limited to the first rows of a long list."""
+        """Return the text selected by mouse, limited to the first rows of a long list."""
         width, lines = self.scrollable_content_region.width, self._lines
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else len(self._keys) * lines - 1

@@ -1,4 +1,4 @@
-"""The terminal: a driver that tolerates invalid input, the queue of typed keys, the clipboard, and notifications."""
+"""The terminal: input driver, queue of typed keys, clipboard, and notifications."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class ResilientDriver(HookedDriver):
             self._suspended = False
             super().resume_application_mode()
 
-    def run_input_thread(self) -> None:
-        """Read keys until the app ends. Textual's thread wakes up ten times a second, which takes 0.1 % of a core."""
+    def run_input_thread(self) -> None:  # Textual's wakes up ten times a second, which takes 0.1 % of a core
+        """Read keys until the app ends."""
         parser = XTermParser(self.is_debugged)
         decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
         read_at = -math.inf
@@ -194,7 +194,7 @@ async def _tmux(*arguments: str, given: str = "") -> str | None:
 
 
 def copy_message(text: str, way: str, *, cut: bool) -> str:
-    """Return the toast after a copy: its size, its destination and whether it was cut."""
+    """Return the toast after a copy: size, destination, and whether it was cut."""
     what = f"Copied {plural(len(text), 'character')}"
     if cut:
         what = f"Copied only the first {len(text):,} characters, the limit of terminals,"
@@ -330,7 +330,7 @@ Typed: TypeAlias = events.Key | events.Paste
 
 
 class JumpGuard:
-    """Ignores keys that decide, if typed before the user can have seen a new screen or question."""
+    """Ignores deciding keys typed before a new screen or question can be seen."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What ralphdeck uses of Textual without a public name, in one place; the tests check each name."""
+"""Private names of Textual that ralphdeck uses; the tests check each name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HookedApp(App[None], inherit_bindings=False):
-    """An app that a subclass can end in its own way, and that knows its driver and all its screens."""
+    """An app that a subclass can end in its own way; knows its driver and screens."""
 
     def handle_error(self, error: Exception) -> None:
         """End the app because of an unexpected error."""
@@ -78,7 +78,7 @@ def bindings_of_screen(screen: Screen[Any]) -> Iterable[Binding]:
 
 
 def style_parser(widget: Widget) -> Callable[[str | Style], Style]:
-    """Return the function that reads a style such as `$accent bold` with the theme of a widget."""
+    """Return a parser of styles such as `$accent bold` with the theme of a widget."""
     return widget._get_style
 
 

@@ -1,4 +1,4 @@
-"""The dashboard's share of the user's own state, saved views, and states of lists."""
+"""The dashboard's share of the user's state, saved views, and states of lists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PROJECTS: Final = 50  # projects that are remembered, those used last
 
 
 class UserState:
-    """Values that are kept between runs; changes are in memory until `save`. Losing them is harmless.
+    """Values kept between runs; changes are in memory until `save`. Loss is harmless.
 
     `path` is the file of the store, `project` the key of the open project. `views` has the documents of the saved
     views, `damage` says why the file could not be read, "" if it could.
@@ -64,7 +64,7 @@ class UserState:
         self._visits |= self._new[VISITS]
 
     def save(self) -> None:
-        """Write what was set since the last time; does nothing where the file cannot be written."""
+        """Write what was set since the last save; does nothing if the file is unwritable."""
         try:
             with self.changing() as tables:
                 self._write(tables)
@@ -104,7 +104,7 @@ class UserState:
         self._visits[name] = self._new[VISITS][name] = time
 
     def begin_visit(self, now: datetime) -> datetime | None:
-        """Begin or continue a visit to the open project; returns when the visit before it ended, None if never."""
+        """Begin or continue a visit; return when the last one ended, None if never."""
         ended = find_last_visit(self._visits, now)
         self.set_visit(SINCE, iso(ended) or NEVER)
         return ended
@@ -171,7 +171,7 @@ PlaceName = Annotated[str, Meta(pattern=f"^({'|'.join(PLACES)})$")]  # one of th
 
 
 class SavedView(Struct, frozen=True):
-    """A screen with filter, order and tab, under a name unique among the user's views."""
+    """A screen with filter, order and tab under a name unique among the user's views."""
 
     name: Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
     place: PlaceName
@@ -196,14 +196,14 @@ BUILT_IN: Final = (
 
 
 def order_text(column: str, title: str, *, descending: bool) -> str:
-    """Return the order of a list as a suffix, such as ` by score` or `, newest first`."""
+    """Return the order of a list as a suffix: ` by score` or `, newest first`."""
     if column in {"newest", "at"}:
         return ", newest first" if descending else ", oldest first"
     return f" by {title}"
 
 
 def own_views(user_state: UserState) -> tuple[SavedView, ...]:
-    """Return the user's views, oldest first; those of a former screen open its successor. Invalid ones are skipped."""
+    """Return the user's valid views, oldest first, those of former screens renamed."""
     views: dict[str, SavedView] = {}
     for document in user_state.views:
         with contextlib.suppress(msgspec.ValidationError):
@@ -213,7 +213,7 @@ def own_views(user_state: UserState) -> tuple[SavedView, ...]:
 
 
 def _renamed(document: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the fields of a view of a former screen that its successor names otherwise."""
+    """Return the fields of a view of a former screen that its successor renamed."""
     place, text = str(document.get("place")), document.get("filter", "")
     if not isinstance(text, str) or place not in FORMER_PLACES:
         return {}

@@ -58,7 +58,7 @@ _Result = TypeVar("_Result")
 
 
 class ScreenTable(msgspec.Struct):
-    """Texts and columns of one screen. The fields are explained at the top of `screens.toml`."""
+    """Texts and columns of one screen; `screens.toml` explains the fields."""
 
     about: str
     hint: str = ""
@@ -91,7 +91,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = []
 
     def __init_subclass__(cls) -> None:
-        """Take texts and columns from `screens.toml`, and keys from the registry of actions."""
+        """Take texts and columns from `screens.toml`, and keys from the action registry."""
         if cls.place:
             cls.TABLE = structs.replace(load_tables()[cls.place], **cls.LIST)
             cls.BINDINGS = [*bindings_of(cls.place)]
@@ -122,7 +122,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return None
 
     def subject(self) -> str:
-        """Return the untrusted name of the record under the cursor, or "" without a record."""
+        """Return the untrusted name of the record under the cursor, or "" without one."""
         return ""
 
     def label_for(self, action: str) -> str | None:
@@ -134,7 +134,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return self._back_text() if action == "back" and self.can_return() else self.label_for(action)
 
     def first_action(self) -> str:
-        """Return the action that the record under the cursor waits for: the key line offers it first; "" for none."""
+        """Return the action that a record waits for, first in the key line; "" for none."""
         return ""
 
     def own_keys(self) -> frozenset[str]:
@@ -150,15 +150,15 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the state from before the link. `back` is True if the user pressed back."""
+        """Restore the state from before the link; `back` if the user pressed back."""
 
     def can_return(self) -> bool:
-        """Return True if `back` would return along a link, with nothing else to leave first."""
+        """Return True if `back` would return along a link, with nothing to leave first."""
         link = self.services.link
         return link is not None and link.place == self.place and not self.selections
 
     def restorer(self) -> Callable[[], BaseScreen] | None:
-        """Return a factory that reopens this overlay for `back`; None for a normal screen."""
+        """Return a factory that reopens this overlay for `back`; None for normal screens."""
         return None
 
     def current_view(self) -> SavedView:
@@ -239,7 +239,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
             self.catch_up()
 
     def redraw_all(self) -> None:
-        """Redraw everything: now if this screen is in front, otherwise when it is shown next."""
+        """Redraw everything: now if this screen is in front, else when shown next."""
         self._seen = -1
         if self.is_current:
             self.catch_up()
@@ -318,7 +318,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         fail: Callable[[Exception], None] | None = None,
         pause: float = 0.0,
     ) -> None:
-        """Run `work` in a thread, then call `show` with its result, or `fail` with its exception.
+        """Run `work` in a thread, then `show` its result, or `fail` with its exception.
 
         Without `fail`, an exception ends the dashboard. Each group runs one job at a time, after `pause` seconds. Only
         the result of the newest one is shown.
@@ -359,7 +359,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return "vertical", []
 
     def _size_panes(self) -> None:
-        """Give the panes the sizes that the user chose for this screen and this layout, if any."""
+        """Give the panes the sizes that the user chose for this screen and layout."""
         layout, panes = self._panes()
         saved = self.services.user_state.get(f"{self.place}-{layout}-panes").split()
         sizes = [int(size) for size in saved if size.isdecimal()]
@@ -431,7 +431,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return action in WRITING
 
     def reason_against(self, action: str) -> str | None:
-        """Return the reason why an action cannot run now, from this screen or for all screens."""
+        """Return why an action cannot run now, on this screen or on all screens."""
         if self.services.project.is_readonly and self.writes(action):
             return "Read-only: restart without --readonly to decide"
         if self.services.project.is_readonly and self.services.is_web and action in EXPORTING:
@@ -462,7 +462,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
         return getattr_static(type(self), name) is getattr_static(BaseScreen, name)
 
     def _why_not_move(self, action: str) -> str | None:
-        """Return why a movement has no effect; None for single steps at the end of a list."""
+        """Return why a movement has no effect; None for single steps at a list's end."""
         mover = None if isinstance(self.focused, Input) else self._mover()
         if isinstance(mover, TextPane) and not mover.max_scroll_y:
             return "All of this text is visible"
@@ -508,7 +508,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     action_previous_pane = partialmethod(Screen.focus_previous, "RecordTable, TextPane, Input")
 
     def action_back(self) -> None:
-        """Close the overlay, return along a link, or clear the selection and focus the list."""
+        """Close the overlay, return along a link, or deselect and focus the list."""
         if self.IS_OVERLAY:
             self.dismiss()
         elif self.can_return():
@@ -543,7 +543,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
     # Exports to a file that the user names; overwriting needs confirmation
 
     def export(self, what: str, name: str, suffixes: Collection[str], make: Callable[[str], bytes]) -> None:
-        """Ask for a file name (default `name`), then write the result of `make` in a worker.
+        """Ask for a file name (default `name`), then write `make`'s result in a worker.
 
         `make` gets the suffix, one of `suffixes`. `what` names the exported content in the dialog.
         """
@@ -591,7 +591,7 @@ class BaseScreen(Screen[None], inherit_bindings=False):
 
 
 def make_portable(svg: str) -> str:
-    """Remove fonts of other hosts from a screenshot, and keep leading spaces in every viewer."""
+    """Remove fonts of other hosts from a screenshot; keep leading spaces everywhere."""
     return _FONT_FACES.sub("", svg).replace("<svg ", '<svg xml:space="preserve" ', 1)
 
 
@@ -605,7 +605,7 @@ def layout_of(container: Container) -> str:
 
 
 def resized(sizes: Sequence[int], number: int, layout: str, *, grow: bool) -> list[int]:
-    """Return the sizes in cells after one step of pane `number`; the others share what it gives or takes.
+    """Return sizes in cells after a step of pane `number`, shared by the others.
 
     The sizes stay as they are where a pane would get too small.
     """
@@ -622,14 +622,14 @@ def cells_of(panes: Sequence[Widget], layout: str) -> list[int]:
 
 
 def set_sizes(panes: Sequence[Widget], sizes: Sequence[int] | None, layout: str) -> None:
-    """Give the panes shares of the room in the ratio of `sizes`; None restores those of the style sheets."""
+    """Give panes room in the ratio of `sizes`; None restores the style sheets' sizes."""
     for number, pane in enumerate(panes):
         share = f"{sizes[number]}fr" if sizes is not None else None
         pane.styles.height, pane.styles.width = (share, None) if layout == "vertical" else (None, share)
 
 
 class OpeningScreen(Screen[None], inherit_bindings=False):
-    """The top bar of a screen without its content; it needs nothing of the project but the name.
+    """The top bar of a screen without content; needs only the project's name.
 
     `place` is the screen that opens next.
     """

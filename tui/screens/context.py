@@ -179,17 +179,17 @@ class AgentFilesSide(Vertical):
         self.pane.show(document_lines(lines, screen.view.now, screen.glyphs), top=top)
 
     def place_by(self, text: TextPane, *, wanted: bool) -> None:
-        """Show the files beside the injected text or in its place, or hide them. The focus stays on what is visible."""
+        """Show the files beside the text or in its place, or hide them."""
         has_focus, is_wide = text.has_focus or self.pane.has_focus, self.screen.size.width >= FILES_BESIDE
         self.set_class(is_wide, "-beside")
         self.display = wanted
         if isinstance(text.parent, Widget):
             text.parent.display = is_wide or not wanted
-        if has_focus and not (visible := self.reading(text)).has_focus:
+        if has_focus and not (visible := self.reading(text)).has_focus:  # the focus stays on what is visible
             visible.focus()
 
     def reading(self, text: TextPane) -> TextPane:
-        """Return the visible text: the injected one, unless the files are in its place or have focus."""
+        """Return the injected text, unless the files are in its place or have focus."""
         is_hidden = isinstance(text.parent, Widget) and not text.parent.display
         return self.pane if self.display and (self.pane.has_focus or is_hidden) else text
 
@@ -268,7 +268,7 @@ class ContextScreen(BaseScreen):
 
     @property
     def _views(self) -> tuple[str, ...]:
-        """What the left pane can show: the text, the files of agents, and the changes if there are any."""
+        """What the left pane can show: text, files of agents, and changes if any."""
         changes = (CHANGES,) if self._preview is not None and self._preview.differs else ()
         return (*changes, TEXT, FILES)
 
@@ -311,7 +311,7 @@ class ContextScreen(BaseScreen):
         self.refresh_frame()
 
     def preview(self, task: str, pattern_id: str = "") -> None:
-        """Show the context of a task, with the cursor on a pattern, or else on the first row."""
+        """Show the context of a task, with the cursor on a pattern, else the first row."""
         self._wanted = pattern_id
         self.task_line.text = task
         self.table.focus()
@@ -332,7 +332,7 @@ class ContextScreen(BaseScreen):
         return super().can_return() and self.knobs.field is None and not isinstance(self.focused, Input)
 
     def embedding(self, done: int, total: int) -> None:
-        """Show the progress of embeddings, and recompute the context when they are complete."""
+        """Show the progress of embeddings; recompute the context when they are complete."""
         self._embedding = (done, total) if done < total else None
         if self.is_composed:
             self._show_heads()
@@ -568,7 +568,7 @@ class ContextScreen(BaseScreen):
             self._open(key)
 
     def _open(self, key: str) -> None:
-        """Use the task under the cursor, list the rows of a summary, or open a pattern, reflection or task."""
+        """Use the task under the cursor, list a summary's rows, or open the record."""
         if (choice := self._choices.get(key)) is not None:
             self.preview(choice.task)
             return

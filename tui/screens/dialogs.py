@@ -1,4 +1,4 @@
-"""Dialogs that ask one question, show the help, or list saved views. Escape always cancels; F1 lists the keys."""
+"""Dialogs: questions, help, saved views. Escape always cancels, F1 lists keys."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Dialog(ModalScreen[ScreenResultType]):
         return iter(())
 
     def on_mount(self) -> None:
-        """Show the keys in the dialog, and replace the keys of the screen in its key line."""
+        """Show the keys in the dialog; replace those of the screen in its key line."""
         line = KeyLine()
         self.mount(line)
         line.say(self.services.notices)
@@ -232,7 +232,7 @@ class Confirm(Dialog[bool | None]):
 
 
 class Choose(Dialog[str | None]):
-    """Asks for one of a few records. `choices` has the key and content of each row. The result is a key or None."""
+    """Asks for one record of `choices`, (key, content); the result is a key or None."""
 
     ABOUT = "Enter or a click chooses the row under the cursor."
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -257,7 +257,7 @@ class Choose(Dialog[str | None]):
 
 
 class LongTextDialog(Dialog[ScreenResultType]):
-    """A dialog with a text that can be scrolled, as high as the text if there is room."""
+    """A dialog with scrollable text, as high as the text if there is room."""
 
     STYLE = "dialog--tall"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -475,7 +475,7 @@ VIEW_NAME_CELLS: Final = 30  # cells of the name of a view in the list
 
 
 class ViewList(Dialog[SavedView | None]):
-    """Lists own and built-in views. The result is the view to open, or None. `shown` is the current list."""
+    """Lists own and built-in views, `shown`; the result is the view to open, or None."""
 
     HELP_TITLE = "saved views"
     ABOUT = "A view is a screen with its filter, order and tab. Views are stored per user, for all projects."

@@ -1,4 +1,4 @@
-"""Layout of documents, headings, times, bars and line charts of values 0..1 as styled terminal text."""
+"""Documents, headings, times, bars and line charts (values 0..1) as styled text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Top bar: screens, pending questions, progress of loading and watching; problems in files, and toasts."""
+"""Top bar: screens, pending questions, progress; problems in files, and toasts."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class TeamDetail(IntEnum):
 
 
 class Fit(NamedTuple):
-    """A layout of the top bar: maximum `letters` of a screen name, and of the name of the `project`."""
+    """A layout of the top bar."""
 
-    letters: int
+    letters: int  # maximum of a screen name
     pad: str
-    project: int
+    project: int  # maximum of the name of the project
     detail: Detail
     team: TeamDetail
 
@@ -93,11 +93,10 @@ FITS: Final = (
 def places(
     project: str, here: str, waiting: int, fit: Fit, *, is_counting: bool = False, under: str = ""
 ) -> list[tuple[Content, str]]:
-    """Return the project's name and the screens with number keys, each with its click action.
+    """Return the project's name and the screens with number keys and click actions.
 
     Screens with other keys are shown only while they are open. `here` is the visible screen, `under` the main screen
-    below it. `waiting` is the number of pending questions, and `is_counting` whether a background search may still add
-    some.
+    below it. `waiting` is the number of pending questions; with `is_counting`, a background search may add some.
     """
     items = [(Content.styled(visible_line(project, fit.project) + fit.pad, "bold"), "")]
     for place, (key, title) in PLACES.items():
@@ -196,7 +195,7 @@ def watch_status(
 
 
 def progress_texts(doing: str, done: int, total: int) -> tuple[str, str, str, str]:
-    """Return the progress of opening from long to short: `opening: 3 of 9 files`; `total` is 0 during the sweep."""
+    """Return `opening: 3 of 9 files` from long to short; `total` is 0 in the sweep."""
     if total:
         share = format_percent(done / total)
         return f"{doing}: {done:,} of {total:,} files", f"{doing} {done:,}/{total:,}", f"{doing} {share}", share
@@ -206,7 +205,7 @@ def progress_texts(doing: str, done: int, total: int) -> tuple[str, str, str, st
 
 
 def sessions_texts(done: int, total: int) -> tuple[str, str, str, str]:
-    """Return the progress of reading transcripts from long to short: `reading sessions: 4 of 90 MB`."""
+    """Return the progress from long to short: `reading sessions: 4 of 90 MB`."""
     share = format_percent(done / max(total, 1))
     figures = f"{done >> 20:,} of {total >> 20:,} MB"
     return f"reading sessions: {figures} ", f"sessions {figures}", f"sessions {share}", share
@@ -284,12 +283,12 @@ def help_rows(status: TeamStatus, now: datetime) -> list[tuple[str, str]]:
 
 
 def count_arrivals(snapshot: Snapshot) -> int:
-    """Return the number of lessons and decisions from elsewhere that the user has not accepted."""
+    """Return the number of lessons and decisions from elsewhere, not accepted yet."""
     return len(snapshot.curation.pending_claims) + len(snapshot.foreign.arrived)
 
 
 def trust_mark(view: ProjectState, key: str, *, is_trusted: bool) -> Content:
-    """Return the mark in the top bar; empty if the project is trusted and nothing came from elsewhere."""
+    """Return the top bar's mark; empty if trusted and nothing is from elsewhere."""
     if not is_trusted:
         return Content.styled(f"not trusted: {key}  ", "$warning")
     count = count_arrivals(view.snapshot)
@@ -335,7 +334,7 @@ def findings_lines(view: ProjectState) -> list[Content]:
 
 
 def unreadable(findings: Iterable[Finding], parts: Sequence[str], key: str) -> str:
-    """Return a warning if files with one of `parts` in their path are unreadable, or ""."""
+    """Return a warning if paths with one of `parts` are unreadable, or ""."""
     errors = {found.file for found in findings if found.severity is Severity.ERROR}
     files = [file for file in errors if any(part in file for part in parts)]
     if not files:

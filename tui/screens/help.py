@@ -1,4 +1,4 @@
-"""The help on a screen: its purpose, its columns, and what each key does on the selected record."""
+"""The help on a screen: purpose, columns, and what each key does on the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overlays that query history: What-if for other thresholds, and Compare for two moments."""
+"""Overlays on history: What-if for other thresholds, Compare for two moments."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class Thresholds(SettingFields):
 
 
 class WhatIfScreen(HistoryQueryScreen):
-    """Overlay with the thresholds on the left or above, and the changes beside or below."""
+    """Overlay with thresholds on the left or above, changes beside or below."""
 
     place = "what_if"
     LIST = {"columns": DIFFERENCE_COLUMNS}
@@ -432,7 +432,7 @@ def _quiet(text: str) -> Content:
 
 
 class CompareScreen(HistoryQueryScreen):
-    """Shows two moments, the patterns per state at each, and all changes between them."""
+    """Shows two moments, patterns per state at each, and all changes between them."""
 
     place = "past"
     LIST = {"columns": COLUMNS}

@@ -46,7 +46,7 @@ class Knob:
         return number_text(self.setting.value(settings) / self.setting.editor_scale)
 
     def try_value(self, settings: Settings, text: str, own: Settings) -> Settings:
-        """Return `settings` with the value of the text; raises `BadInput` with the reason if it is invalid.
+        """Return `settings` with the text's value; raises `BadInput` with the reason.
 
         The value in `own`, the project's settings, is always valid.
         """
@@ -55,7 +55,7 @@ class Knob:
         return changed
 
     def _read(self, settings: Settings, text: str) -> Any:
-        """Parse the text of the field; raises `BadInput` with a reason that needs no name."""
+        """Parse the text of the field; raises `BadInput` with a reason without the name."""
         try:
             return self.parse(text)
         except BadInput as error:
@@ -88,7 +88,7 @@ class ContextKnob(Knob):
     """Input field of an injection setting."""
 
     def _read(self, settings: Settings, text: str) -> Any:
-        """Parse the text of the field; raises `BadInput` with the label if it is invalid or not offered."""
+        """Parse the text; raises `BadInput` with the label if invalid or not offered."""
         label = self.setting.label
         if self.words:
             if text not in self.words:
@@ -121,10 +121,10 @@ KNOBS: Final = {
 
 
 class SettingFields(Container):
-    """Fields for settings, initially the project's (`own`); invalid values are ignored, and the reason is shown.
+    """Fields for settings, initially the project's (`own`); ignores invalid values.
 
     `knobs` are by the name of their field. With `empty_is_own` an empty field means the project's value, and an invalid
-    text stays when the field is left; else the last valid value takes the place of both.
+    text stays when the field is left; else the last valid value takes the place of both. The reason is shown.
     """
 
     @dataclass(eq=False)

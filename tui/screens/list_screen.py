@@ -44,7 +44,7 @@ _ON_ROWS: Final = frozenset({"open", "copy", "copy_whole", "edit_file", "mark", 
 
 
 class ListScreen(BaseScreen):
-    """Base of the screens with a filter line, a table, tabs and details, which links and saved views can open.
+    """Base of screens with filter line, table, tabs, details, links and saved views.
 
     Details are rendered when the cursor stops, not for each row that it passes.
     """
@@ -80,7 +80,7 @@ class ListScreen(BaseScreen):
         raise NotImplementedError
 
     def changed_rows(self, view: ProjectState, delta: Delta) -> Collection[str] | None:
-        """Return the rows whose place, cells or details a change may affect; None if it may be any."""
+        """Return the rows whose place, cells or details may change; None if all may."""
         return None
 
     def select_again(self, view: ProjectState, changed: Collection[str]) -> Sequence[str]:
@@ -227,7 +227,7 @@ class ListScreen(BaseScreen):
         self.filter_line.count(Content.assemble(*parts))
 
     def _show_notes(self) -> None:
-        """Show the problem of the filter and of the files above the list, if there is one."""
+        """Show the problems of the filter and of the files above the list, if any."""
         note = "\n".join(visible_line(text, NOTE_CHARS) for text in (self.filter_note(), self.file_note()) if text)
         if note != self._note:
             self._note = note
@@ -250,7 +250,7 @@ class ListScreen(BaseScreen):
         self.pane.show(self.details(key, tab) if key is not None else self.empty_details(), top=top)
 
     def tab(self, key: str | None) -> str:
-        """Return the tab to show for a record: the last chosen one if available, or the first."""
+        """Return the tab for a record: the last chosen one if available, or the first."""
         tabs = self.tabs(key)
         return self._tab if self._tab in tabs else tabs[0]
 
@@ -297,7 +297,7 @@ class ListScreen(BaseScreen):
             self.refresh_frame()
 
     def _key_items(self) -> tuple[list[Item], list[Item]]:
-        """Return the possible ends of the filter while it is typed, otherwise the keys of the screen."""
+        """Return the possible ends of the filter while typing, else the screen's keys."""
         left, right = super()._key_items()
         if not (possible := self.filter_line.completions):
             return left, right
@@ -313,7 +313,7 @@ class ListScreen(BaseScreen):
             self._sort_by(message.column, not self._sort[1] if is_again and self._sort else descending)
 
     def action_sort(self) -> None:
-        """Sort by the next visible column on the right, after the last one by what has no column, such as newest."""
+        """Sort by the next visible column; after the last, by orders without a column."""
         columns = [column.id for column in self.table.columns]
         hidden = {column.id for column in self.TABLE.columns} - set(columns)
         sorts = [sort for sort in self.TABLE.sorts if sort[0] not in hidden]
@@ -365,7 +365,7 @@ class ListScreen(BaseScreen):
         self.pane.focus()
 
     def action_back(self) -> None:
-        """Leave the first that applies: text selection, link, details, filter line, selected rows, filter."""
+        """Leave the first of: text selection, link, details, filter line, marks, filter."""
         if self.selections:
             self.clear_selection()
         elif self.can_return():
@@ -446,7 +446,7 @@ class ListScreen(BaseScreen):
         self.refresh_frame()
 
     def leave_link(self, link: FollowedLink, *, back: bool) -> None:
-        """Restore the list from before the link, unless the user typed a filter and did not go back."""
+        """Restore the list from before the link if `back` or no filter was typed since."""
         if link.before is None or link.after is None:
             return
         text = self.filter_line.text if self._pending_state is None else self._pending_state.filter
@@ -491,7 +491,7 @@ class ListScreen(BaseScreen):
         return SavedView("", self.place, self.filter_line.text, sort, tab if tab != self.TABS[0] else "")
 
     def show_view(self, view: SavedView) -> None:
-        """Apply the filter, order and tab of a saved view, with the cursor on the first row."""
+        """Apply filter, order and tab of a saved view, with the cursor on the first row."""
         column, _, direction = view.sort.partition(" ")
         if column in dict(self.TABLE.sorts):
             self._sort_by(column, direction == "down")

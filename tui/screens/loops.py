@@ -1,4 +1,4 @@
-"""The Loops screen: sessions of all sources as a tree with attempts, iterations, debug sessions and lessons."""
+"""The Loops screen: a tree of all sessions with attempts, iterations and lessons."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def quality_lines(attempt: Attempt, glyphs: Glyphs, width: int, height: int) -> 
 
 
 class LoopsScreen(CrossLinks, ListScreen):
-    """Lists all loops as a tree. The details of the row under the cursor are read on demand."""
+    """Lists all loops as a tree; details of the row under the cursor load on demand."""
 
     place = "loops"
     FIELDS = FIELDS
@@ -191,7 +191,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return bool(rows_changed or delta.events or delta.decisions)
 
     def changed_rows(self, view: ProjectState, delta: Delta) -> Collection[str] | None:
-        """Return the changed loops and attempts if nothing else changed, and no row has another place in the tree."""
+        """Return changed loops and attempts; None if more changed or a row may move."""
         if replace(delta, loops=frozenset(), attempts=frozenset(), events=False):
             return None
         before, after = self._loops, view.snapshot.loops
@@ -206,7 +206,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return {*delta.loops, *map(attempt_key, delta.attempts), *(key for key in above if key)}
 
     def refresh_view(self, view: ProjectState, delta: Delta | None) -> None:
-        """Update the rows and the needs, and read the details under the cursor again if they have changed."""
+        """Update rows and needs; reload the details under the cursor if they changed."""
         changed = None if delta is None else self.changed_rows(view, delta)
         if changed is not None and delta is not None:
             self._catalog = self._catalog.with_changes(view.snapshot, delta.loops, delta.attempts)
@@ -227,14 +227,14 @@ class LoopsScreen(CrossLinks, ListScreen):
             self.call_after_refresh(self._read_details)  # the rows do not wait for it
 
     def _choose_columns(self, view: ProjectState) -> None:
-        """Show the columns about runners if there is a loop of one, and all words of the needs."""
+        """Show the columns about runners if a loop has one, and all words of the needs."""
         has_runners = any(loop.runner for loop in self._catalog.loops.values())
         needs = rows.needs_column(self._needs.values(), view.now)
         columns = [needs if one.id == needs.id else one for one in rows.COLUMNS]
         self.table.use([one for one in columns if has_runners or one.id not in rows.RUNNER_COLUMNS])
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """Return the rows that match; of a large project the earlier ones, until a thread has found the new ones."""
+        """Return matching rows; of a large project, earlier ones until a thread is done."""
         if self._is_selected:  # by the thread
             self._is_selected = False
             return self._tree.keys
@@ -271,7 +271,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         self._show_details(top=False)
 
     def select_again(self, view: ProjectState, changed: Collection[str]) -> Sequence[str]:
-        """Move the changed rows to their places, unless a filter or a running time decides about all rows."""
+        """Move changed rows to their places, or select all if a filter or time decides."""
         name, descending = self._sort or ("newest", True)
         if self._query.terms or self._is_stale or name == "elapsed":
             return super().select_again(view, changed)
@@ -289,7 +289,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return len(self._found)
 
     def totals(self) -> Iterable[str]:
-        """Yield the number of matching loops that need a person, and the tokens and the cost of the matching loops."""
+        """Yield totals of matching loops: how many need a person, tokens, and cost."""
         loops = self.view.snapshot.loops
         keys = [one.key for one in self._found]
         if count := sum(key in self._needs for key in keys):
@@ -302,7 +302,7 @@ class LoopsScreen(CrossLinks, ListScreen):
             yield format_cost(cost)
 
     def _search_texts(self, query: Query) -> None:
-        """Search the words of a filter in all texts, first in the index, and select the rows again."""
+        """Search the filter's words in all texts, first in the index; select rows again."""
         if query.terms == self._searched and not self._must_search:
             return
         if is_new := query.terms != self._searched:
@@ -335,7 +335,7 @@ class LoopsScreen(CrossLinks, ListScreen):
     def _show_hits(
         self, words: SearchWords, query: Query, result: SearchResult, *, is_new: bool, reads_files: bool
     ) -> None:
-        """Show the rows with what was found in the index, and then in files that are not indexed yet."""
+        """Show rows found in the index, and then in files that are not indexed yet."""
         if self._words is not words:
             return
         is_complete = result.is_indexed or reads_files
@@ -352,7 +352,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         self._show_details(top=False)
 
     def first_match(self) -> int:
-        """Return the first row whose text was found, else the first one that matches by its fields."""
+        """Return the first row whose text was found, else the first match by fields."""
         matching = [row for row, key in enumerate(self.table.keys) if key not in self._tree.headings]
         found = (row for row in matching if parse_key(self.table.keys[row]).id in self._hits) if self._hits else ()
         return next(iter(found), matching[0] if matching else 0)
@@ -378,7 +378,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return self._catalog.sessions.get(row.id) if row.kind == "session" else None
 
     def linked_record(self) -> Remembered | None:
-        """Return the task, attempt or debug session under the cursor; of a loop, its only task."""
+        """Return the task, attempt or debug session at the cursor, or a loop's only task."""
         key = self.table.cursor_key or ""
         row = parse_key(key)
         if (record := self._task_of(row) or self._attempt_of(row) or self._session_of(row)) is not None:
@@ -479,7 +479,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return lines if hit is None or self._words is None else [hit_content(hit, self._words), Content(""), *lines]
 
     def blocks(self, key: str, tab: str) -> Sequence[Block]:
-        """Return the content of one tab. Details that are not loaded yet are read in a worker."""
+        """Return the content of one tab; details not loaded yet are read in a worker."""
         row = parse_key(key)
         if (loop := self._loop_of(key)) is not None:
             return self._loop_blocks(loop, tab)
@@ -632,7 +632,7 @@ class LoopsScreen(CrossLinks, ListScreen):
         return names.get(row.kind, f"{row.kind} {row.id}" if row.kind != "loop" else key)
 
     def action_open(self) -> None:
-        """Unfold or fold a row, replay an attempt, open a lesson, or show the details alone."""
+        """Unfold or fold a row, replay an attempt, open a lesson, or show only details."""
         key = self.table.cursor_key or ""
         row = parse_key(key)
         if (attempt := self._attempt_of(row)) is not None:
@@ -763,7 +763,7 @@ class LoopsScreen(CrossLinks, ListScreen):
 
 
 def _unless_removed(read: Callable[[], Any]) -> Any:
-    """Return what is read, or None if the record has just been removed; the list will show it."""
+    """Return what is read; None if the record is gone, which the list will show."""
     try:
         return read()
     except RalphdeckError:

@@ -1,4 +1,4 @@
-"""The Metrics screen: whether lessons help, then all other numbers, section by section."""
+"""The Metrics screen: whether lessons help, then all other numbers by section."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def part_title(figure: Figure, part: int, glyphs: Glyphs, form: Title) -> str:
 
 
 def row_columns(figure: Figure, width: int, glyphs: Glyphs) -> tuple[Column, ...]:
-    """Return the columns of the rows; if space is short, the bar goes first and the interval last."""
+    """Return the columns; if space is short, the bar goes first, the interval last."""
     label = min(label_cells(figure), MAX_LABEL_CELLS)
     first = Column("label", figure.about, min(label, LEAST_LABEL) + 2, flex=1, best=label_cells(figure) + 2)
     longest = max(len(figure.group), *(len(row.group) for row in figure.rows), 0)
@@ -232,7 +232,7 @@ def _cells(sizes: Sequence[float]) -> list[int]:
 
 
 def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
-    """Return what a bar stacks: fill character and name of each part that has a value."""
+    """Return what a bar stacks: fill character and name of each part with a value."""
     lines = [Content("")]
     for n, part in enumerate(figure.parts):
         if any(row.values and row.values[n] for row in figure.rows):
@@ -244,7 +244,7 @@ def legend(figure: Figure, width: int, glyphs: Glyphs) -> list[Content]:
 
 
 def week_chart(figure: Figure, width: int, height: int, glyphs: Glyphs, cursor: int | None = None) -> list[Content]:
-    """Return a chart over weeks: `height` lines with axis, week labels, and a legend if there is room.
+    """Return a week chart of `height` lines: axis, labels, and a legend if it fits.
 
     A label at the axis belongs to the upper edge of its line, and 0 to that of the week labels, so that a bar ends at
     its value. If `width` is too small, the weeks furthest from now are dropped. The row `cursor` is marked below.
@@ -306,7 +306,7 @@ def _column(figure: Figure, row: Row, top: float, lines: int, step: int, glyphs:
 
 
 def _week_labels(figure: Figure, rows: Sequence[Row], step: int, cursor: int | None, glyphs: Glyphs) -> Content:
-    """Return the line of week labels, with the 0 of the axis; the selected week is placed first."""
+    """Return the line of week labels, with the axis's 0; places the selected first."""
     width = step * len(rows)
     taken: list[tuple[int, int, Content]] = []
 
@@ -341,7 +341,7 @@ def nice_top(value: float) -> float:
 
 
 def tiles(figures: Sequence[Figure], width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return equal tiles of the sections that have data, and below them one line for each other one.
+    """Return equal tiles of the sections with data, and a line below for each other.
 
     Sections for which there is no room are left out.
     """
@@ -372,7 +372,7 @@ def is_drawable(figure: Figure) -> bool:
 
 
 def tile(figure: Figure, width: int, height: int, glyphs: Glyphs) -> list[Content]:
-    """Return a section in `height` lines, at least `TILE_LINES` - 1: title, takeaway, chart or bars."""
+    """Return a section in `height` lines, `TILE_LINES` - 1 or more, with its chart."""
     picture = LEAST_CHART + LEAST_PLOT - 2 if over_weeks(figure) else 3
     lines = [
         Content.styled(figure.title, "bold $secondary"),
@@ -410,7 +410,7 @@ def _wrapped(text: str, width: int, most: int) -> list[Content]:
 
 
 class MetricsScreen(BaseScreen):
-    """Lists the sections on the left, and shows the current one on the right above others."""
+    """Lists the sections on the left, and the current one above others on the right."""
 
     place = "metrics"
     AUTO_FOCUS = "#metrics-sections"

@@ -1,4 +1,4 @@
-"""The Now screen: what needs you, what happened since your last visit, whether lessons help, and which are new."""
+"""The Now screen: what needs you, news since your last visit, effect of lessons."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ REFRESH_TICKS: Final = 10  # seconds between two refreshes of ages
 
 
 class Row:
-    """A row of the screen: the title of a section, a line of it, or what is left out below its first `shown` lines."""
+    """A row: title of a section, line of it, or what is omitted after `shown` lines."""
 
     __slots__ = ("line", "section", "shown")
 
@@ -95,7 +95,7 @@ def _line_key(section: NowSection, line: NowLine, rows: Mapping[str, Row | None]
 
 
 def _share_lines(sections: Sequence[NowSection], height: int) -> list[int]:
-    """Return how many lines each section shows, so that all of them have at most `height` lines with their titles."""
+    """Return how many lines each section shows: at most `height` with their titles."""
     wanted = [len(section.lines) + (section.total > len(section.lines) > 0) for section in sections]
     counts = [0] * len(sections)
     left = max(height - len(sections), 0)
@@ -133,7 +133,7 @@ def draw_row(row: Row, width: int, glyphs: Glyphs) -> Content:
 
 
 def _title_cells(section: NowSection, facts: Sequence[int], width: int) -> int:
-    """Return the cells of the titles in a section: of the longest one, if facts and texts leave room in `width`."""
+    """Return the cells of a section's titles: the longest, if the rest leaves room."""
     longest = max(cell_len(line.title) for line in section.lines)
     texts = max(cell_len(line.text[:MAX_TEXT]) for line in section.lines)
     room = width - GAP_CELLS - sum(facts) - GAP_CELLS * len(facts) - texts
@@ -158,7 +158,7 @@ class SectionTable(RecordTable):
 
 
 class NowScreen(BaseScreen):
-    """Shows the page of `core.show.now`; each line opens what it is about, and `back` returns to it."""
+    """Shows the page of `core.show.now`; each line opens its subject; `back` returns."""
 
     place = "now"
 
@@ -333,7 +333,7 @@ class NowScreen(BaseScreen):
     action_previous_pane = action_previous_tab
 
     def action_propose(self) -> None:
-        """Extract candidates from the best sessions, as one decision; Review asks about each."""
+        """Extract from the best sessions, as one decision; Review asks about each."""
         from core.decisions.commands import Extract, ExtractMany
 
         offers = find_offers(self.view)[:MOST_PROPOSED]

@@ -122,7 +122,7 @@ class PatternsScreen(ListScreen):
         return tab_blocks(self.view, pattern, tab, self.services.project.by) if pattern is not None else ()
 
     def subjects(self) -> Sequence[str]:
-        """Return the patterns to decide about: the selected rows, or the row under the cursor."""
+        """Return the patterns to decide about: selected rows, else the one at the cursor."""
         if marked := self.table.marked:
             return [key for key in self.table.keys if key in marked]
         return [key] if (key := self.table.cursor_key) is not None else []
@@ -157,7 +157,7 @@ class PatternsScreen(ListScreen):
         return self._consequence(action) if is_one else super().effect(action)
 
     def _consequence(self, action: str) -> str | None:
-        """Return the effect of a decision about one pattern, short enough for its key label."""
+        """Return the short effect of a decision about one pattern, for its key label."""
         key = next(iter(self.subjects()), "")
         if key not in self.view.snapshot.patterns:
             return None
@@ -176,7 +176,7 @@ class PatternsScreen(ListScreen):
         return None
 
     def action_release(self) -> None:
-        """Release quarantined patterns or approve held ones. A blocked text needs a reason."""
+        """Release quarantined or approve held patterns. A blocked text needs a reason."""
         known, assessment = self.view.snapshot.patterns, self.view.assessment
         shown = [assessment(key) for key in self.subjects() if key in known]
         info = APPROVE if any(one.held for one in shown) else VERBS[Verb.RELEASE]

@@ -1,4 +1,4 @@
-"""Dialogs that show a decision about many patterns, an extraction or a delivery before it is made."""
+"""Dialogs that preview a decision about many patterns, extraction or delivery."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ BAR_CELLS: Final = 40
 
 
 def name_patterns(titles: Sequence[str], left_out: int, cursor: str, *, is_tall: bool) -> Content:
-    """Return the first `titles`, how many are `left_out`, and the title under the cursor if it is not chosen.
+    """Name the first `titles`, how many are `left_out`, and `cursor` if not chosen.
 
     A tall screen has a line for each title; a low one has room for a paragraph of shorter ones.
     """
@@ -241,7 +241,7 @@ class BulkDialog(Dialog[bool]):
 
 
 def preview_extraction(screen: BaseScreen, source_id: str) -> None:
-    """Preview an extraction from a loop or a recurring learning, and write it only if the user accepts."""
+    """Preview an extraction from a loop or recurring learning; write it if accepted."""
     engine = screen.services.engine
 
     def work() -> None:

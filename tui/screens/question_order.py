@@ -1,4 +1,4 @@
-"""The questions of a review session in order, the current one, and what was answered."""
+"""The questions of a review session in order, the current one, and answers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def same_question(one: ReviewItem, other: ReviewItem) -> bool:
 
 
 class Skipped(NamedTuple):
-    """Number of questions that a step skipped: resolved elsewhere, and open at other members of the team."""
+    """Number of questions that a step skipped, resolved elsewhere or taken."""
 
     resolved: int = 0
-    taken: int = 0
+    taken: int = 0  # open at other members of the team
 
 
 class QuestionOrder:
@@ -66,7 +66,7 @@ class QuestionOrder:
         return replace(item, subject=item.other, other=item.subject) if key in self._swapped else item
 
     def _following(self, start: int, by: int = 1, *, skips_taken: bool = True, skips_later: bool = True) -> int | None:
-        """Return the first open slot from `start`, forwards or backwards, wrapping around."""
+        """Return the first open slot from `start`, in steps of `by`, wrapping around."""
         count = len(self._slots)
         slots = ((start + by * step) % count for step in range(count))
         taken: int | None = None
@@ -101,7 +101,7 @@ class QuestionOrder:
 
     @property
     def rest(self) -> str:
-        """What `n` reads on with after the end: `2 questions left, 1 put off`; "" for nothing."""
+        """What `n` continues with at the end: `2 questions left, 1 put off`, or ""."""
         left, others = len(self.pending), len(self.others)
         parts = [f"{plural(left, 'question')} left"] * bool(left) + [f"{self.later:,} put off"] * bool(self.later)
         return ", ".join(parts + [f"{plural(others, 'question')} hardly worth the time"] * bool(others))
@@ -124,12 +124,12 @@ class QuestionOrder:
 
     @property
     def total(self) -> int:
-        """The number of questions of the session, without the new ones as long as none of them was reached."""
+        """Number of questions of the session, without new ones until one is reached."""
         return len(self._slots) - self.fresh
 
     @property
     def asked(self) -> Set[Key]:
-        """The questions that stay in the session: all of a fixed order, else the current one."""
+        """The questions that stay in the session: all of a fixed order, else the current."""
         if self._is_fixed:
             return set(self._slots)
         return {self._current} if self._current is not None else set()
@@ -144,7 +144,7 @@ class QuestionOrder:
         self._is_fixed = True
 
     def follow(self, queue: Sequence[ReviewItem]) -> ReviewItem | None:
-        """Update the questions from a newer queue; return the current one if it was resolved elsewhere."""
+        """Update from a newer queue; return the current question if resolved elsewhere."""
         before = self.item if self._current is not None else None
         answered = {*self._being_answered, *self._just_answered}
         closed = self._open.keys() - {key_of(item) for item in queue}
@@ -211,7 +211,7 @@ class QuestionOrder:
         self._fresh.clear()
 
     def settle(self) -> ReviewItem | None:
-        """Keep showing the current question until it is answered or resolved, and return it."""
+        """Keep the current question until it is answered or resolved, and return it."""
         item = self.item
         if item is not None:
             self._current = key_of(item)
@@ -232,14 +232,14 @@ class QuestionOrder:
         self._being_answered.append(None)
 
     def land(self, *, decided: bool) -> Key | None:
-        """Record the result of the oldest pending decision; return the question that it answered, if any."""
+        """Record the result of the oldest pending decision; return its question, if any."""
         key = self._being_answered.pop(0) if self._being_answered else None
         if key is not None and decided:
             self._just_answered.add(key)
         return key
 
     def step(self, by: int) -> Skipped:
-        """Put the current question off and go to the next one, or go back to the previous open one.
+        """Put the question off and go to the next one, or back to the previous open one.
 
         Returns how many were skipped. Only a step forwards skips questions that are taken.
         """
@@ -261,7 +261,7 @@ class QuestionOrder:
         return Skipped(len(passed), sum(self._is_open(key) and key not in self._later for key in between))
 
     def go_to_question(self, key: str) -> bool:
-        """Go to the question with this key, or to the first about this pattern or loop ID."""
+        """Go to the question with this key, or the first about this pattern or loop ID."""
         candidates = [*self.items, *self.others]
         found = [item for item in candidates if item.question_key == key]
         found += [item for item in candidates if key in (item.subject, item.other)]
@@ -289,16 +289,16 @@ PUT_OFF: Final = "put off"  # result of a snooze
 
 
 class GivenAnswer(NamedTuple):
-    """An answer of a session: what it did to how many `lessons`, and the IDs of what gets another prompt."""
+    """An answer of a session, and its effect on a number of `lessons`."""
 
     result: str
-    changed: frozenset[str]
+    changed: frozenset[str]  # IDs of what gets another prompt
     lessons: int = 1
 
 
 @dataclass
 class ReviewSession:
-    """What was answered since the dashboard was opened, by key of the question, and the time that is left.
+    """Answers since the dashboard was opened, by question key, and the time left.
 
     `ends` is the end of the time budget, None without one.
     """
@@ -311,7 +311,7 @@ class ReviewSession:
 
     @property
     def summary(self) -> str:
-        """What was done: `You answered 3 questions: 2 lessons kept, 1 new. The next prompts of 2 sessions change.`"""
+        """Sentence on what was done: `You answered 3 questions: 2 lessons kept, 1 new.`"""
         counts = Counter[str]()
         for answer in self.answers.values():
             counts[answer.result] += answer.lessons

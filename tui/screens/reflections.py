@@ -1,4 +1,4 @@
-"""The Reflections screen: single reflections, recurring learnings, or the lessons that agents keep themselves."""
+"""The Reflections screen: reflections, recurring learnings, or agents' lessons."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LessonList:
 
 
 class ReflectionsScreen(ListScreen):
-    """Lists reflections, learnings that several loops share, or lessons of agents. Enter opens the source."""
+    """Lists reflections, shared learnings or agents' lessons; Enter opens the source."""
 
     place = "reflections"
     FIELDS = REFLECTION_FIELDS
@@ -147,7 +147,7 @@ class ReflectionsScreen(ListScreen):
             self._compare()
 
     def _compare(self) -> None:
-        """Find recurring learnings or lessons. Takes some seconds for 10,000 unless cached."""
+        """Find recurring learnings or lessons; takes seconds for 10,000 unless cached."""
         project = self.services.project
         if self._has_lessons:
             self.run_in_thread("lessons", project.lessons, self._show_lessons)
@@ -178,7 +178,7 @@ class ReflectionsScreen(ListScreen):
             self.refresh_frame()
 
     def select(self, view: ProjectState, query: Query, sort: tuple[str, bool] | None) -> Sequence[str]:
-        """Return the matching reflections or lessons, or the rows of the matching learnings."""
+        """Return matching reflections or lessons, or the rows of matching learnings."""
         if self._has_lessons:
             return self._lessons.select(query)
         reflections = view.snapshot.reflections
@@ -196,7 +196,7 @@ class ReflectionsScreen(ListScreen):
         return sorted(keys, key=values[name], reverse=descending)
 
     def _select(self, view: ProjectState, changed: Collection[str] | None = None) -> None:
-        """Select the rows. Learnings and lessons have a fixed order, so no heading gets an arrow."""
+        """Select the rows; learnings and lessons have a fixed order, so get no arrow."""
         columns = {"": lists.COLUMNS, _LEARNINGS: lists.LEARNING_COLUMNS, _LESSONS: lists.LESSON_COLUMNS}
         self.table.use(columns[self._grouping])
         self.filter_line.show_hint(_LESSON_HINT if self._has_lessons else self.TABLE.hint)
@@ -210,7 +210,7 @@ class ReflectionsScreen(ListScreen):
             super()._sort_by(column, descending)
 
     def _rows(self, matching: Set[str]) -> list[str]:
-        """Return the rows of learnings with these reflections; unfolded ones list reflections."""
+        """Return rows of learnings with these reflections; unfolded ones list them."""
         rows = []
         for cluster in (self._clusters or {}).values():
             own = [member.reflection.id for member in cluster.members if member.reflection.id in matching]
@@ -339,7 +339,7 @@ class ReflectionsScreen(ListScreen):
         return None
 
     def _home(self) -> tuple[str, str] | None:
-        """Return the screen and record ID of a reflection's source, or None if it is unknown."""
+        """Return screen and record ID of a reflection's source; None if it is unknown."""
         snapshot = self.view.snapshot
         if self._has_lessons:
             session = self._lessons.session(self.table.cursor_key, snapshot)
@@ -440,7 +440,7 @@ class ReflectionsScreen(ListScreen):
         super().restore_list(list_state)
 
     def show_filter(self, text: str, key: str) -> None:
-        """Apply the filter of a link, and stop grouping: links lead to single reflections."""
+        """Apply a link's filter, and stop grouping: links lead to single reflections."""
         self._group("")
         super().show_filter(text, key)
 

@@ -1,4 +1,4 @@
-"""The Replay screen: an attempt at a task, action by action; and links to related records, as in Loops."""
+"""The Replay screen: an attempt, action by action, with links as in Loops."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def position_at(track: Track, x: int, width: int) -> int:
 
 
 def _numbers(track: Track, width: int) -> Content:
-    """Return the numbers of the iterations below their first actions; the first one in words if there is room."""
+    """Return iteration numbers below first actions; the first in words if it fits."""
     line = ""
     starts = sorted((cell(track, start, width), number) for start, number in track.iterations.items() if number)
     for (at, number), (end, _) in pairwise([*starts, (width, 0)]):
@@ -291,7 +291,7 @@ def _reflections(detail: AttemptDetail) -> Block:
 
 
 class ReplayScreen(CrossLinks):
-    """Overlay that steps through the actions of one attempt and follows a running attempt.
+    """Overlay that steps through the actions of an attempt and follows a running one.
 
     `task_id` and `number` identify the attempt. `links` belong to a snapshot that contains the attempt.
     `position` is the action to show first, counted from 0; None shows the default.
@@ -365,7 +365,7 @@ class ReplayScreen(CrossLinks):
             self.run_in_thread("replay", read, self._show_attempt)
 
     def _show_attempt(self, found: tuple[AttemptDetail, Track] | str) -> None:
-        """Show the attempt or the read error. Stay at the end of a running attempt that is followed."""
+        """Show the attempt or the error; stay at the end of a running, followed attempt."""
         if isinstance(found, str):
             self._problem, self._step = found, None
             self._show()
@@ -503,7 +503,7 @@ class ReplayScreen(CrossLinks):
             self._jump(position)
 
     def _wait(self) -> None:
-        """During playback, schedule the next action after the limited duration of this one."""
+        """During playback, schedule the next action after this one's limited duration."""
         self._stop_timer()
         self._waited = 0
         if not self._playing or self._step is None:
@@ -614,7 +614,7 @@ class ReplayScreen(CrossLinks):
 
 
 def _track(detail: AttemptDetail) -> Track:
-    """Return the positions of errors and iterations. Reads every line; call it in a worker."""
+    """Return positions of errors and iterations; reads all lines, so use a worker."""
     actions = detail.actions
     begins: dict[int, int | None] = {}
     if len(actions) <= MOST_DIVIDED:

@@ -1,4 +1,4 @@
-"""The Review screen: one card at a time with its evidence, yes, no or later, and an end."""
+"""The Review screen: one card at a time, its evidence, yes, no or later; an end."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _ALWAYS: Final = frozenset(
 
 
 class ReviewScreen(BaseScreen):
-    """Shows a card, what yes and no do, and the prompts that the highlighted answer changes."""
+    """Shows a card, its answers, and the prompts that the highlighted answer changes."""
 
     place = "review"
 
@@ -157,7 +157,7 @@ class ReviewScreen(BaseScreen):
     # The current question
 
     def agenda(self, view: ProjectState) -> tuple[ReviewItem, ...]:
-        """Return what to ask: also the questions that the user opened, or whose answer was undone."""
+        """Return what to ask, also questions that were opened or whose answer was undone."""
         asked, returning = self._opened | self.questions.asked, self.questions.returning
         if returning:
             asked |= {key_of(item) for item in view.queue if returning in (item.question_key, item.subject)}
@@ -227,7 +227,7 @@ class ReviewScreen(BaseScreen):
         self.card.show(lines, top=top)
 
     def _find_card(self, item: ReviewItem, view: ProjectState) -> Document:
-        """Return the card of a question; one with a draft of the user is always made anew."""
+        """Return the card of a question; one with a user's draft is always made anew."""
         draft, number, key = self.draft(item), view.snapshot.number, (key_of(item), item.subject)
         known = self._cards.get(key)
         if draft is None and known is not None and known[0] == number:
@@ -314,7 +314,7 @@ class ReviewScreen(BaseScreen):
         self._hold()
 
     def tick(self) -> None:
-        """Redraw the time that is left, and for how long another member has the question open."""
+        """Redraw the time left, and how long another member has had the question open."""
         if self._shown is None:
             return
         if self._is_time_up:
@@ -330,7 +330,7 @@ class ReviewScreen(BaseScreen):
     # The advice of the user's judge
 
     def _ask_judge(self, item: ReviewItem, view: ProjectState) -> None:
-        """Ask the user's judge in a thread about a held text and those of the next questions, once about each."""
+        """Ask the user's judge in a thread about this and the next held texts, once each."""
         self._judged = held_text_of(item, view) if item.risk and self._judge.command else None
         if self._judged is None or self._judged.id in self._advice or self.is_computing("judge"):
             return
@@ -352,7 +352,7 @@ class ReviewScreen(BaseScreen):
         self._go_on_judging()
 
     def _go_on_judging(self) -> None:
-        """Show the advice on the question, and ask about its text if the judge was busy when it came up."""
+        """Show the advice, and ask about the text if the judge was busy when it came up."""
         if self._shown is not None:
             self._ask_judge(self._shown, self.view)
             self._show_card(self._shown, self.view, top=False)
@@ -400,7 +400,7 @@ class ReviewScreen(BaseScreen):
         self.preview.styles.height = max(min(self.preview.count_lines(width), most), 1)
 
     def _work_out(self, item: ReviewItem, view: ProjectState) -> None:
-        """Compute the missing forecasts of yes and no for the current question, then for the next one."""
+        """Compute missing forecasts of yes and no for this question, then for the next."""
         if view.snapshot.as_of is not None:
             return
         questions = [one for one in (item, self.questions.next) if one is not None]
@@ -417,7 +417,7 @@ class ReviewScreen(BaseScreen):
     async def _forecast(
         self, jobs: Sequence[tuple[ReviewItem, Answer]], following: Sequence[ReviewItem], view: ProjectState
     ) -> None:
-        """Compute forecasts in a thread, after the card of the question that is `following`."""
+        """Compute forecasts in a thread, after the card of the `following` question."""
         worker, forecaster = get_current_worker(), self._forecaster
         for item in following:
             with suppress(RalphdeckError):  # its pattern may be gone
@@ -535,7 +535,7 @@ class ReviewScreen(BaseScreen):
         """Do nothing. The key only shows the reason from `why_not`."""
 
     def action_more(self) -> None:
-        """List all answers other than yes and no with their effects, and what else can be done with the question."""
+        """List the answers other than yes and no, and what else the question allows."""
         others = [answer for answer in self._offered if answer.action not in WORDS and not answer.why_not]
         choices = [(answer.action, self._answer_choice(answer)) for answer in others]
         extras = ("snooze_until", "rewrite_in_editor", "alternative", "note", "why", "in_context", "edit_item_file")
@@ -551,7 +551,7 @@ class ReviewScreen(BaseScreen):
     # Answers
 
     def answers_to(self, item: ReviewItem, view: ProjectState) -> tuple[Answer, ...]:
-        """Return the answers to a question, with the edited text; none if the record is gone."""
+        """Return answers to a question, with edited text; none if the record is gone."""
         try:
             offered = answers(item, view)
         except RalphdeckError:
@@ -595,7 +595,7 @@ class ReviewScreen(BaseScreen):
     action_snooze_evidence = partialmethod(_give, "snooze_evidence")
 
     def _decide(self, item: ReviewItem, answer: Answer, reason: str, seen: ProjectState | None = None) -> None:
-        """Submit an answer and go to the next question. `seen` is the state the user saw before a dialog."""
+        """Submit an answer and go on; `seen` is the state the user saw before a dialog."""
         command = msgspec.structs.replace(answer.with_text(reason), question=item.question_key)
         outlook = self._forecasts.of(item, answer.action)
         found = outlook.forecast if outlook is not None else None
@@ -643,7 +643,7 @@ class ReviewScreen(BaseScreen):
     action_previous_item = partialmethod(_step, -1)
 
     def go_to(self, key: str) -> None:
-        """Go to the question with this key, or to the first about this pattern or loop ID."""
+        """Go to the question with this key, or the first about this pattern or loop ID."""
         in_row = (item for item in self.view.queue if key in (item.question_key, item.subject, item.other))
         if self.questions.go_to_question(key):
             self.session.ends = None
@@ -690,7 +690,7 @@ class ReviewScreen(BaseScreen):
         self.show_anew()
 
     def action_rewrite(self) -> None:
-        """Edit the proposed text, or swap the pattern to keep, without a decision; keep the other instruction."""
+        """Edit the text or swap the pattern, undecided; or keep the other instruction."""
         item = self.item
         if item is None:
             return
@@ -752,7 +752,7 @@ class ReviewScreen(BaseScreen):
             self.services.open_record(*question_record(self.item))
 
     def action_to_loop(self) -> None:
-        """Open the attempt that a lesson was found in, or one of the loops of the evidence."""
+        """Open the attempt that a lesson was found in, or a loop of the evidence."""
         item = self.item
         if item is None:
             return

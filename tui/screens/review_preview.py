@@ -1,4 +1,4 @@
-"""What the answers to a question change: forecasts, a line for each answer, and the lines of prompts that change."""
+"""Effects of answers: forecasts, a line for each answer, and changes of prompts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Outlook:
 
 
 class Forecasts:
-    """Cache of forecasts by question and answer. Outdated ones are kept until replaced."""
+    """Cache of forecasts by question and answer; outdated ones stay until replaced."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Key, str, str], Outlook] = {}
@@ -70,7 +70,7 @@ class Forecasts:
         self._known = {asked: outlook for asked, outlook in self._known.items() if asked[0] in keys}
 
     def missing(self, item: ReviewItem, answers: Sequence[Answer], number: int) -> list[tuple[ReviewItem, Answer]]:
-        """Return the answers to forecast for a snapshot, those without any forecast first."""
+        """Return the answers to forecast for a snapshot, first those without a forecast."""
         found = [(answer, self.of(item, answer.action)) for answer in answers if answer.matters and not answer.why_not]
         unknown = [answer for answer, outlook in found if outlook is None]
         outdated = [answer for answer, outlook in found if outlook is not None and outlook.number != number]
@@ -92,7 +92,7 @@ def compute_outlook(
 def answer_rows(
     answers: Sequence[tuple[str, str, Answer]], outlooks: Sequence[Outlook | None], width: int
 ) -> list[Content]:
-    """Return a line for each answer: its key, yes or no, what it does, and how many prompts change.
+    """Return a line for each answer: key, word, effect, number of changed prompts.
 
     `answers` are (key, word, answer); an outlook is None while it is computed.
     """
@@ -133,7 +133,7 @@ def _count_text(answer: Answer, outlook: Outlook | None) -> Content:
 
 
 def preview_lines(word: str, answer: Answer, outlook: Outlook | None, about: str, glyphs: Glyphs) -> list[Content]:
-    """Describe all changes that an answer causes, with diffs of the prompts; no line if it changes nothing.
+    """Describe what an answer changes, with diffs of prompts; no line if nothing.
 
     `word` is yes, no or the label of the answer, `about` the ID of the pattern in question.
     """
@@ -207,7 +207,7 @@ def _is_frame(row: str) -> bool:
 
 
 def diff_lines(before: str, after: str) -> list[Content]:
-    """Return the changed lines of two contexts, marked with `-` and `+`, without the same frame of all contexts."""
+    """Return the changed lines of contexts, marked `-` and `+`, without their frame."""
     signs = {DELETED: ("-", "$error"), INSERTED: ("+", "$success")}
     pieces = [piece for piece in line_changes(before, after) if piece.mark in signs and not _is_frame(piece.text)]
     while pieces and not pieces[0].text.strip():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Services(Protocol):
-    """The part of the app that screens and dialogs use; `tui.app` and `tui.shell` describe the methods.
+    """The app for screens and dialogs; see `tui.app` and `tui.shell` for methods.
 
     `view` is the newest state of the project, `user_state` has settings of this user that are kept between runs.
     `progress` is (files read, files) during the first load, `last_visit` is the time of the previous dashboard session

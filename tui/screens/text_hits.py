@@ -1,4 +1,4 @@
-"""Rows of the command palette for records whose text was found, and for the state of the search index."""
+"""Rows of the palette for records with text hits, and the search index's state."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NAMES: Final = {
 
 
 def hit_content(hit: SearchHit, words: SearchWords) -> Content:
-    """Return kind and place of a record, and its text around the first match, with all matches underlined."""
+    """Return kind, place and text of a record at its first match; underlines all."""
     where = f"{hit.task_id}.{hit.attempt}" if hit.attempt is not None else hit.task_id or hit.subject
     if hit.action is not None:
         where = f"{where} action {hit.action}"
@@ -54,7 +54,7 @@ def underlined(text: str, words: SearchWords) -> Content:
 
 
 def record_of(hit: SearchHit, snapshot: Snapshot) -> tuple[str, str] | None:
-    """Return the screen that lists the record of a hit, and its key there; None if no screen does."""
+    """Return the screen and key of a hit's record; None if no screen lists it."""
     attempt_id = f"{hit.task_id}.{hit.attempt}"
     if hit.attempt is not None and attempt_id in snapshot.attempts:
         return "loops", attempt_key(attempt_id)
@@ -66,7 +66,7 @@ def record_of(hit: SearchHit, snapshot: Snapshot) -> tuple[str, str] | None:
 
 
 def search_words(query: Query) -> SearchWords | None:
-    """Return the words of a filter that are searched in all texts; None if there are none."""
+    """Return the words of a filter to search in all texts; None if there are none."""
     values = [term.value for term in query.terms if not (term.field or term.negated)]
     try:
         return SearchWords(" ".join(f'"{value}"' if " " in value else value for value in values))
@@ -75,7 +75,7 @@ def search_words(query: Query) -> SearchWords | None:
 
 
 def hits_by_record(hits: Iterable[SearchHit], query: Query) -> dict[str, SearchHit]:
-    """Return the best hit without an excluded word of each task and attempt, by its ID; hits are sorted, best first."""
+    """Return the first (best) hit by task or attempt ID that has no excluded word."""
     excluded = [term.value for term in query.terms if term.negated and not term.field]
     found: dict[str, SearchHit] = {}
     for hit in hits:

@@ -1,4 +1,4 @@
-"""The dialog that shows what a project brings from elsewhere, and asks whether agents may get it."""
+"""The dialog that shows what a project brings, and asks if agents may get it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Choice = Literal["trust", "confirm", "decline"]
 
 
 def arrival_lines(arrivals: Arrivals, view: ProjectState) -> Iterator[Content]:
-    """Yield the lines of the dialog: decisions, then lessons with marks, those that the scan stops first."""
+    """Yield the dialog's lines: decisions, then lessons, those the scan stops first."""
     yield Content(f"{'Not accepted yet' if arrivals.is_trusted else 'This repository brings'}: {arrivals.summary}.")
     if not arrivals.is_trusted:
         yield Content.styled("Until you trust it, agents get nothing from it. You can look at everything.", "$quiet")
@@ -66,7 +66,7 @@ def _rest(count: int, noun: str) -> Iterator[Content]:
 
 
 class TrustDialog(LongTextDialog[Choice | None]):
-    """Asks whether agents may get what a project brings; the result is None if the user looks at it first."""
+    """Asks whether agents may get what a project brings; None to look at it first."""
 
     HELP_TITLE = "trust"
     ABOUT = (
@@ -113,7 +113,7 @@ class TrustDialog(LongTextDialog[Choice | None]):
             self.dismiss(None)
 
     def _is_read(self) -> bool:
-        """Return whether a key is an answer; a user who types on has not read the question yet."""
+        """Return whether a key is an answer; users who type on have not read it yet."""
         is_early = self.services.jump_guard.blocks(self.services.key_queue.typed_at)
         if is_early:
             self.services.jump_guard.arm()
@@ -135,7 +135,7 @@ def answer(arrivals: Arrivals, choice: Choice, project: Project) -> str:
 
 
 def confirm_one(decision_id: str, project: Project) -> str:
-    """Confirm one decision made elsewhere; returns a text for a toast. Raises RalphdeckError."""
+    """Confirm one decision made elsewhere; return a toast. Raises RalphdeckError."""
     trust.confirm(project, [decision_id])
     project.apply_pending()
     return "The decision now counts here"
