@@ -149,7 +149,7 @@ class AppendLog:
                 sync_folder(self.path.parent)
 
     def remove_last(self, lines: Sequence[bytes]) -> None:
-        """Remove `lines` (without line ends) that end the file; raises Unwritable on failure."""
+        """Remove `lines` (without line ends) if they end the file; raises Unwritable."""
         data = b"".join(line + b"\n" for line in lines)
         with self._open_locked(0) as handle:
             start = os.fstat(handle).st_size - len(data)

@@ -1,4 +1,4 @@
-"""SQLite files in the user's cache folder. Each is optional: one that is unusable is deleted and made again."""
+"""Optional SQLite files of the user's cache; an unusable one is deleted, remade."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 
 def use(file: Path, act: Callable[[], _Result]) -> _Result | None:
-    """Call `act`, which opens and closes the database; again if the file is damaged, which removes it.
+    """Call `act`, which opens the database; once more after removing a damaged file.
 
     None if the database cannot be used.
     """
@@ -64,7 +64,7 @@ def _unlink(file: Path, *endings: str) -> None:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Exclude other threads and processes that create or delete databases in a folder.
+    """Lock a folder against threads and processes that create or delete databases.
 
     Otherwise a process could delete the new journals of another one, or open a new database with old journals.
     """
@@ -82,7 +82,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def connect(file: Path, version: int, settings: Iterable[str], tables: Iterable[str]) -> sqlite3.Connection:
-    """Open a database; a missing or empty one is created with the statements `tables`.
+    """Open a database; create a missing or empty one with the statements `tables`.
 
     Raises OSError, sqlite3.Error, or DamagedError for one of another program or version.
     """

@@ -1,4 +1,4 @@
-"""Access to the files of a project: read-only and private folders, drafts, and locks (`flock`).
+"""Access to project files: read-only and private folders, drafts, `flock` locks.
 
 Every write under `.aiwg` opens its file or takes its lock with this module, so that nothing is written in a read-only
 folder, and nothing in a private one can be read by others.
@@ -31,7 +31,7 @@ _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a regular file; returns its descriptor. `mode` is that of a new file outside of private folders.
+    """Open a regular file, return its descriptor; `mode`: of a new non-private file.
 
     A file in a private folder (`PRIVATE_FOLDERS`) that is opened for writing becomes readable by the user
     alone, and so do its folders. Raises OSError if it cannot be opened, or is a link, a pipe or a device; ReadOnly if
@@ -52,7 +52,7 @@ def open_regular(path: Path, flags: int, mode: int = 0o666) -> int:
 
 @contextmanager
 def as_unwritable(path: Path) -> Iterator[None]:
-    """Raise Unwritable where the disk, permissions or a link out of the project prevent that `path` is written."""
+    """Raise Unwritable if disk, permissions or an outside link block writing `path`."""
     try:
         yield
     except BadInput as error:
@@ -153,18 +153,18 @@ _OTHERS: Final = 0o077  # permissions of the group and of others
 
 
 def private_root(path: Path) -> Path | None:
-    """Return the private folder that contains a path, or is it; None for a path outside of all."""
+    """Return the private folder that contains or is a path; None outside of all."""
     found = _ROOT.match(os.fspath(path))
     return Path(found[0]) if found is not None else None
 
 
 def private_mode(path: Path, mode: int) -> int:
-    """Return the permissions for a file or folder: `mode`, in a private folder without those of others."""
+    """Return a file's or folder's `mode`, without others' bits in a private folder."""
     return mode if private_root(path) is None else mode & ~_OTHERS
 
 
 def secure_folders(folder: Path) -> None:
-    """Make existing folders from the private one down to `folder` readable by the user alone, and ignored by Git.
+    """Make folders from the private one to `folder` user-only and ignored by Git.
 
     Does nothing outside of private folders. Raises OSError if the `.gitignore` cannot be written.
     """
@@ -181,7 +181,7 @@ def secure_folders(folder: Path) -> None:
 
 
 def is_ignored(root: Path) -> bool:
-    """Return whether a private folder has a `.gitignore`; one that the user has changed counts, too."""
+    """Return whether a private folder has a `.gitignore`, even one the user changed."""
     return os.path.lexists(root / _IGNORE_FILE)
 
 
@@ -200,7 +200,7 @@ def _remove_permissions(file: int | Path) -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Create a file of the user alone with its content in one step; does nothing if it exists.
+    """Create a user-only file with its content in one step, unless it exists.
 
     An empty `.gitignore` of a killed process would count as one that the user has emptied.
     """
@@ -229,7 +229,7 @@ def make_draft_path(path: Path) -> Path:
 
 
 def remove_drafts(folder: Path, name: str = "") -> None:
-    """Remove the drafts in a folder that are older than a minute and whose process no longer runs.
+    """Remove a folder's drafts over a minute old whose process no longer runs.
 
     With `name`, only those of the file with this name: in a folder of the user, others may be of another program.
     """

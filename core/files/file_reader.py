@@ -1,4 +1,4 @@
-"""Reading of untrusted files with limits of size and depth; decoding of JSON, JSONL and YAML.
+"""Read untrusted files with limits of size and depth; decode JSON, JSONL, YAML.
 
 A document is *torn* if its bytes cannot be decoded (empty, cut short, unreadable). A writer is probably busy, so the
 caller keeps the last good value and reads the file again (docs/reliability.md#torn-files). All other problems come with
@@ -110,7 +110,7 @@ _MAX_INTEGER: Final = (1 << 63) - 1
 
 
 def stamp_row(status: os.stat_result) -> tuple[int, int, int, int]:
-    """Return inode, size, mtime and ctime in ns, limited to what a database can store: times until the year 2262."""
+    """Return inode, size, mtime and ctime (ns), limited for databases to year 2262."""
     row = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     if max(row) <= _MAX_INTEGER and min(row) >= -_MAX_INTEGER:
         return row
@@ -119,7 +119,7 @@ def stamp_row(status: os.stat_result) -> tuple[int, int, int, int]:
 
 
 class Stamp(Struct, frozen=True, array_like=True, gc=False):
-    """Version of a file; inode or time alone do not identify it. Times are in ns; see `stamp_row`."""
+    """Version of a file, only identified by all fields; times in ns, see `stamp_row`."""
 
     inode: int
     size: int
@@ -144,7 +144,7 @@ class RawFile(Struct, frozen=True, gc=False):
 
 
 def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int = 0) -> RawFile | Problem | None:
-    """Read a regular file of at most `limit` bytes, from byte `start` on; None if it does not exist.
+    """Read a regular file of at most `limit` bytes from `start`; None if missing.
 
     Follows a symbolic link only inside `root`. Refuses FIFOs, devices and folders without blocking.
     """
@@ -160,7 +160,7 @@ def read_file(path: Path | str, root: Path, limit: int = MAX_BYTES, start: int =
 
 
 def read_first_line(file: Path) -> str:
-    """Return the first line of a small file of Git, "" for one that cannot be read or has a null character in it."""
+    """Return a small Git file's first line; "" if unreadable or with a NUL."""
     raw = read_file(file, file.parent, _MAX_SMALL)
     line = raw.data.decode("utf-8", "surrogateescape").partition("\n")[0].strip() if isinstance(raw, RawFile) else ""
     return "" if "\0" in line else line  # no path or name has one

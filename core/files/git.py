@@ -1,4 +1,4 @@
-"""Read a Git repository without running anything that it contains (docs/safety.md#git).
+"""Read a Git repository without running its contents (docs/safety.md#git).
 
 The commit that is checked out is read from files. History is read by `git` with fixed arguments, in a Git folder of our
 own that has only the objects of the repository: Git reads no configuration, reference or attribute of it.
@@ -45,11 +45,11 @@ _ENVIRONMENT: Final = {
 
 
 class GitFailed(RalphdeckError):
-    """Git is missing, failed, took too long or printed too much; nothing is known then."""
+    """Git is missing, failed, was too slow or printed too much; nothing is known."""
 
 
 class Repository(NamedTuple):
-    """The folders of a repository: the top of the working tree, its own folder of Git, and the one with all refs."""
+    """Folders of a repository: top of the working tree, own Git folder, common refs."""
 
     top: Path
     own: Path
@@ -57,7 +57,7 @@ class Repository(NamedTuple):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Find the working tree that contains a folder, also that of a worktree or submodule; None without one."""
+    """Find a folder's working tree, also of a worktree or submodule, or None."""
     for top in (folder, *folder.parents):
         entry = top / ".git"
         if entry.is_dir():
@@ -70,7 +70,7 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 def read_head(folder: Path) -> str:
-    """Return the ID of the commit that is checked out, without running Git; "" if it is unknown."""
+    """Return the checked-out commit ID without running Git; "" if unknown."""
     repository = find_repository(folder)
     if repository is None:
         return ""
@@ -90,7 +90,7 @@ def read_head(folder: Path) -> str:
 
 
 def read_head_at(folder: Path, at: float) -> str:
-    """Return the commit that was checked out at a time (seconds since 1970), by the log of HEAD; "" if unknown."""
+    """Return HEAD at a time (seconds since 1970) by its log; "" if unknown."""
     repository = find_repository(folder)
     if repository is None:
         return ""
@@ -114,7 +114,7 @@ def _read(file: Path, limit: int, start: int = 0) -> bytes:
 
 
 class Git:
-    """Runs `git` on the repository of a folder, for at most some `seconds` in all; raises GitFailed.
+    """Runs `git` on a folder's repository for `seconds` in all; raises GitFailed.
 
     `prefix` is the path of the folder in the repository: "" or `parts/of/it/`. `HEAD` is the commit that was checked
     out at the start.
@@ -160,7 +160,7 @@ class Git:
         self._own.cleanup()
 
     def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        """Return what a command prints; its arguments are fixed, paths and commits are passed by `stdin`."""
+        """Return a command's output; arguments are fixed, paths and commits use `stdin`."""
         from core.files.user_command import CommandFailed, run_program  # hooks that run no program do not need it
 
         try:
@@ -182,7 +182,7 @@ class Git:
         return left
 
     def _check_files(self, folder: Path) -> None:
-        """Refuse a repository with a FIFO or device among its objects, for which Git would wait."""
+        """Refuse a repository with a FIFO or device as object: Git would wait for it."""
         try:
             with os.scandir(folder) as found:
                 for entry in found:
@@ -197,7 +197,7 @@ class Git:
         self._seconds_left()
 
     def exist(self, objects: Sequence[str]) -> list[bool]:
-        """Return which objects such as `HEAD:src/cart.py` exist, also in a partial clone without their content."""
+        """Return which objects, such as `HEAD:src/cart.py`, exist, even if not fetched."""
         output = self.run("cat-file", "--batch-check=%(objectname)", stdin=_lines(objects)) if objects else b""
         return [COMMIT.fullmatch(os.fsdecode(line)) is not None for line in output.splitlines()]
 
@@ -231,7 +231,7 @@ class Git:
         return {commit: float(time) for time, commit in pairs}
 
     def changes(self, commits: Iterable[str], *options: str) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield the changes of commits: commit, status such as `D` or `R100`, and paths from the top."""
+        """Yield changes: commit, status such as `D` or `R100`, and paths from the top."""
         arguments = ("diff-tree", "--stdin", "-r", "-z", "--root", "--name-status", "--no-ext-diff", "--no-textconv")
         words = iter(self.run(*arguments, *options, stdin=_lines(commits)).split(b"\0"))
         commit = ""
@@ -249,7 +249,7 @@ class Git:
 
 
 def _find_object_folders(objects: Path) -> Iterable[Path]:
-    """Return the folders in which Git looks for objects: that of the repository, and those that it borrows from."""
+    """Return Git's object folders: the repository's, and those it borrows from."""
     found = [objects]
     for folder in found:  # which grows by the folders that it borrows from
         raw = read_file(folder / "info" / "alternates", folder / "info", _MAX_REFS)
@@ -279,7 +279,7 @@ def _check_owner(own: Path, folder: Path) -> None:
 
 
 def _write_git_folder(folder: Path, head: str, common: Path) -> None:
-    """Make a bare Git folder with this commit as HEAD, and with the limits of a shallow clone."""
+    """Make a bare Git folder with this HEAD commit and a shallow clone's limits."""
     if not head:
         raise GitFailed("the commit that is checked out cannot be read")
     shallow = read_file(common / "shallow", common, _MAX_REFS)
@@ -296,7 +296,7 @@ def _write_git_folder(folder: Path, head: str, common: Path) -> None:
 
 
 def _lines(texts: Iterable[str]) -> bytes:
-    """Return lines for the input of Git; raises GitFailed for a text that is not one line."""
+    """Return lines for Git's input; raises GitFailed for a text with a line break."""
     texts = list(texts)
     if any(map(_LINE_BREAK.search, texts)):
         raise GitFailed("the path of the project has a line break, so git cannot search its history")

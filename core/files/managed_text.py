@@ -1,4 +1,4 @@
-"""Text that ralphdeck manages in files of others: a marked block, or a whole file with a mark.
+"""Text that ralphdeck manages in others' files: a marked block or whole file.
 
 A mark contains a hash of the text. A text that does not match its hash was edited by a person, and is never replaced.
 """
@@ -37,7 +37,7 @@ _OWN_FILE: Final = re.compile(r"<!-- ralphdeck v\d+ hash:")
 
 
 def find_own_lines(lines: Sequence[str]) -> frozenset[int]:
-    """Return the numbers, from 1, of the lines that ralphdeck itself wrote, in marked blocks or as a whole file."""
+    """Return the line numbers, from 1, of ralphdeck's marked blocks or whole file."""
     if any(map(_OWN_FILE.match, lines[-3:])):
         return frozenset(range(1, len(lines) + 1))
     own, is_own = set[int](), False
@@ -50,12 +50,12 @@ def find_own_lines(lines: Sequence[str]) -> frozenset[int]:
 
 
 def text_digest(text: str) -> str:
-    """Return the hash of a managed text, without regard to line ends and outer white space."""
+    """Return the hash of a managed text, ignoring line ends and outer white space."""
     return sha256("\n".join(text.split("\n")).replace("\r", "").strip().encode("utf-8", "replace")).hexdigest()[:8]
 
 
 class Block(Struct, frozen=True):
-    """A marked block in a text file; `opening` and `closing` are the marks of a comment in that file.
+    """A marked block in a text file; `opening` and `closing` are its comment marks.
 
     With another `name` than that of the section about the tools, the mark also records what was added before it, so
     that removing the block restores the file from its own bytes. `replaces_edits` replaces a block that was edited.
@@ -68,7 +68,7 @@ class Block(Struct, frozen=True):
     replaces_edits: bool = False
 
     def merge(self, data: bytes | None) -> bytes:
-        """Add the block at the end, or bring the present one up to date; BadInput if that is not possible."""
+        """Add the block at the end or update the present one; BadInput if impossible."""
         content = decode_text(data or b"")
         newline = "\r\n" if "\r\n" in content else "\n"
         found = self.find(content)
@@ -141,7 +141,7 @@ class FoundBlock(NamedTuple):
 
 
 class OwnFile(Struct, frozen=True):
-    """A whole file that ralphdeck writes, with a mark at its end; `replaces_edits` replaces one that was edited."""
+    """A whole file of ralphdeck, with an end mark; `replaces_edits`: edited ones too."""
 
     text: str
     replaces_edits: bool = False
@@ -160,7 +160,7 @@ class OwnFile(Struct, frozen=True):
         return written
 
     def strip(self, data: bytes, _original: bytes | None = None) -> bytes:
-        """Return an empty file, or a file of others or one that a person edited unchanged."""
+        """Empty the file; return a file of others or edited by a person unchanged."""
         text, digest = self.split(data)
         return b"" if digest and (self.replaces_edits or text_digest(text) == digest) else data
 
@@ -180,7 +180,7 @@ def decode_text(data: bytes) -> str:
 
 
 def read_part(path: Path, root: Path) -> bytes | None:
-    """Read a file of an agent; None if it does not exist. BadInput for links, folders, and files that are too long."""
+    """Read an agent's file; None if missing. BadInput for links, folders, long files."""
     for place in reversed([path, *path.parents]):
         if not place.is_relative_to(root) or place == root:
             continue
@@ -202,7 +202,7 @@ def read_part(path: Path, root: Path) -> bytes | None:
 
 
 def find_linked_file(file: Path, project: Path, names: Collection[str]) -> Path:
-    """Return a file with instructions, or the file beside it with one of the names that it is a link to."""
+    """Return the instructions file, or the named file beside it that it links to."""
     try:
         linked = project / file.readlink()
     except OSError:
@@ -211,9 +211,9 @@ def find_linked_file(file: Path, project: Path, names: Collection[str]) -> Path:
 
 
 def imports_shared(file: Path, project: Path) -> bool:
-    """Return whether instructions import AGENTS.md in a line outside of code and comments, as Claude Code reads it.
+    """Return whether instructions import AGENTS.md outside of code and comments.
 
-    False if they cannot be read, which is reported elsewhere.
+    Lines are read as by Claude Code. False if they cannot be read, which is reported elsewhere.
     """
     try:
         data = read_part(file, project)

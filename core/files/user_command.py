@@ -1,4 +1,4 @@
-"""Run another program without a shell, with limits: one that the user has configured, or Git."""
+"""Run a user-configured program or Git without a shell, and with limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _STOP_SECONDS: Final = 0.2  # time until a stop is noticed
 
 
 class CommandFailed(RalphdeckError):
-    """The program could not be run, was stopped, failed, or printed too much; the text begins with its name."""
+    """A program failed, was stopped or printed too much; its name begins the text."""
 
 
 def run_user_command(
     command: Sequence[str], request: bytes, seconds: float, is_stopped: Callable[[], bool], *, reads: bool = True
 ) -> bytes:
-    """Run a command of the user in the home folder, where a relative name finds no program of the project."""
+    """Run a user's command in the home folder, so that no project program is found."""
     return run_program(command, request, seconds, is_stopped=is_stopped, reads=reads, folder=Path.home())
 
 
@@ -42,7 +42,7 @@ def run_program(
     environment: Mapping[str, str] | None = None,
     most: int = MAX_OUTPUT,
 ) -> bytes:
-    """Return what the command prints for a request on standard input; nothing if it is not read (`reads`).
+    """Return a command's output for a request on stdin; nothing unless `reads`.
 
     Raises CommandFailed if it cannot be run, ends with another exit code than 0, prints more than `most` bytes, takes
     longer than `seconds`, or `is_stopped` says so; it is killed then, with its children. What it prints on standard
@@ -88,7 +88,7 @@ def run_program(
 
 
 def _check(deadline: float, is_stopped: Callable[[], bool], command: Sequence[str]) -> None:
-    """Raise CommandFailed if the command is to be stopped, TimeoutExpired at the deadline."""
+    """Raise CommandFailed if `is_stopped`, TimeoutExpired at the deadline."""
     if is_stopped():
         raise CommandFailed(f"{_title(command)} was stopped.")
     if time.monotonic() > deadline:

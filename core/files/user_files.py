@@ -1,4 +1,4 @@
-"""Files of the user outside of projects: names, the version of the code that wrote them, and the user's own state.
+"""User's files outside of projects: names, version of their writer, own state.
 
 The state is a file with tables of documents that no project has a say in (docs/file-formats.md#own-state). Queries and
 transactions use TinyDB over a storage that is atomic and locked: TinyDB's own storages rewrite the file in place, so
@@ -42,12 +42,12 @@ def project_key(project: Path) -> str:
 
 
 def cache_path(project: Path, ending: str) -> Path:
-    """Return the cache file of a project with this ending, in the user's cache folder."""
+    """Return a project's cache file with this ending, in the user's cache folder."""
     return cache_folder() / f"{project_key(project)}.{ending}"
 
 
 def team_file() -> Path:
-    """Return the file with the projects that the user has joined to a team; see `core.team.connection`."""
+    """Return the file of projects joined to a team; see `core.team.connection`."""
     return config_folder() / "team.json"
 
 
@@ -107,12 +107,12 @@ class UserTables(Struct, frozen=True, kw_only=True):
 
 
 def end_of_visit(visit: Mapping[str, Any]) -> datetime | None:
-    """Return when the dashboard was last closed or known to be open, from a document of `VISITS`."""
+    """Return when the dashboard was last closed or open, by a document of `VISITS`."""
     return newest(*(parse_time(visit.get(name)) for name in (LAST_VISIT, LAST_SEEN)))
 
 
 def find_last_visit(visit: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the end of the visit before the one that goes on or begins `now`; None if there was none."""
+    """Return the end of the visit before the one going on or beginning now, or None."""
     ended = end_of_visit(visit)
     is_continued = ended is not None and now - ended < CONTINUED
     return parse_time(visit[SINCE]) if is_continued and visit.get(SINCE) else ended
@@ -123,7 +123,7 @@ def state_file() -> Path:
 
 
 def read_tables(path: Path) -> UserTables:
-    """Read the file; a missing one has no tables. Raises Unwritable if it cannot be read."""
+    """Read the file; a missing one has no tables. Raises Unwritable if unreadable."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -148,7 +148,7 @@ def read_tables(path: Path) -> UserTables:
 
 
 def replace_tables(path: Path, before: UserTables, tables: dict[str, Documents]) -> None:
-    """Write `tables` and what `before` has besides, at once and durably; the caller holds the lock.
+    """Write `tables` and the rest of `before`, at once, durably; needs the lock.
 
     A damaged file, or one with other values under the name of a table that is written, is moved aside first. Raises
     BadInput if a text is not valid Unicode or the file would be too large, Unwritable if disk or permissions prevent
@@ -194,7 +194,7 @@ def damaged_files(path: Path) -> list[Path]:
 
 
 class UserStore:
-    """The tables in one file of the user; objects, threads and processes may share the file."""
+    """Tables in one user file; objects, threads and processes may share the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -209,7 +209,7 @@ class UserStore:
 
     @contextmanager
     def transaction(self) -> Iterator[TinyDB]:
-        """Lock and read the file, and write all changes at once at the end, or none after an error.
+        """Lock and read the file; write all changes at the end, none after an error.
 
         Cannot be nested. Raises Unwritable if the file cannot be locked, read or written, and BadInput if a text is not
         valid Unicode or the file would be too large.

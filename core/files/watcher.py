@@ -139,7 +139,7 @@ class Watcher:
             self._wake.notify()
 
     def swept(self, seconds: float) -> None:
-        """Note the processor time of a sweep: the more it takes, the rarer are regular sweeps beside events."""
+        """Note a sweep's processor time; costly sweeps run less often beside events."""
         self._sweep_cost = seconds
 
     # Called by watchdog's threads, so these methods return at once.

@@ -1,4 +1,4 @@
-"""Editing of YAML files of debug sessions as text, so that unchanged parts keep their bytes."""
+"""Edit debug sessions' YAML as text, so that unchanged parts keep their bytes."""
 
 from __future__ import annotations
 

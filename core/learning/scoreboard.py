@@ -278,7 +278,7 @@ class Scoreboard:
         return bool(self._columns.pin[row] != NO_PIN and not self._columns.pin_stale[row])
 
     def _set_quarantine(self, id: str) -> None:
-        """Quarantine an unread or stopped text without a pin; mark an unreviewed one."""
+        """Quarantine an unpinned text, unread or stopped by the scan; mark unreviewed."""
         row, columns = self._rows[id], self._columns
         pattern, arrival = self._patterns[id], self._curation.arrivals.get(id)
         pin = self._curation.pins.get(id)

@@ -1,4 +1,4 @@
-"""Anchors: files and names in them that a pattern is about, and what became of them (docs/curation.md#anchors)."""
+"""Anchors of patterns in files, and their changes (docs/curation.md#anchors)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _REQUIREMENTS: Final = re.compile(r"(?:.*[-_.])?requirements(?:[-_.].*)?\.(?:txt
 
 
 class Anchor(Struct, frozen=True):
-    """A file, relative to the project, and the name of a symbol or dependency in it; "" for the file alone."""
+    """A project-relative file and a symbol or dependency in it; "" for the file."""
 
     file: str
     name: str = ""
 
     @property
     def text(self) -> str:
-        """The anchor as it is stored: `src/cart.py`, `src/cart.py#Cart.total` or `package.json#left-pad`."""
+        """Stored as `src/cart.py`, `src/cart.py#Cart.total` or `package.json#left-pad`."""
         return f"{self.file}#{self.name}" if self.name else self.file
 
     @property
@@ -44,7 +44,7 @@ class Anchor(Struct, frozen=True):
         return bool(self.name) and is_manifest(self.file)
 
     def is_in(self, content: str) -> bool:
-        """Return whether the text of the file has the name; True for an anchor without one."""
+        """Return whether the file's text has the name; True for an anchor without one."""
         return all(one.search(content) for one in _words(self.name, self.is_dependency))
 
 
@@ -65,7 +65,7 @@ class AnchorChange(Struct, frozen=True, kw_only=True):
 
     @property
     def verb(self) -> str:
-        """What a commit did, after `was`: `removed`, `renamed`, `moved` or `renamed to an unusable name`."""
+        """Verb after `was`: `removed`, `renamed`, `moved`, `renamed to an unusable name`."""
         return "renamed to an unusable name" if self.has_unusable_name else self.change
 
     @property
@@ -74,12 +74,12 @@ class AnchorChange(Struct, frozen=True, kw_only=True):
 
 
 def newest_change(changes: Sequence[AnchorChange]) -> AnchorChange:
-    """Return the change that was made last; of several in one commit, that of a file before its names."""
+    """Return the last change; within one commit, that of a file before its names."""
     return max(changes, key=lambda one: (one.at, one.commit, "#" not in one.anchor))
 
 
 def parse_anchor(text: str) -> Anchor | None:
-    """Parse an anchor; None if it is not a relative path inside the project, with or without a name."""
+    """Parse `path` or `path#name`; None if not a relative path inside the project."""
     anchor = _split(text)
     return None if _find_defect(text, anchor.file) else anchor
 
@@ -124,7 +124,7 @@ def renamed_files(changes: Iterable[AnchorChange]) -> dict[str, str]:
 
 
 def rename_in_text(text: str, renames: Mapping[str, str]) -> str:
-    """Replace the paths of files where a text names exactly them: not in a longer path, nor the bare name of a file.
+    """Replace file paths in a text, except in a longer path or as a bare file name.
 
     A file name without an ending, such as `Measure`, can be an ordinary word: it is replaced only in the header of a
     diff. A new path with spaces or other punctuation could read as a sentence: no text gets it.

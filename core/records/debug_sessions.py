@@ -135,7 +135,7 @@ class Lesson(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def is_named(self) -> bool:
-        """Whether the pattern has a name of its own, not only that of its root cause category."""
+        """Whether the pattern has its own name, not only its root cause category's."""
         return self.pattern != self.category
 
 
@@ -186,7 +186,7 @@ class DebugSession(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def attempt_id(self) -> str:
-        """ID of the attempt whose log the session was made from, such as `task-001.2`; "" for another session."""
+        """ID of the attempt whose log was the source, such as `task-001.2`; else ""."""
         return f"{self.task_id}.{self.attempt}" if self.task_id and self.attempt is not None else ""
 
     @property

@@ -1,4 +1,4 @@
-"""Decisions of the decision log and their result, who made them, and what agents propose (docs/curation.md)."""
+"""Decisions, their results and authors, agents' proposals (docs/curation.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sign(author: Author, name: str) -> str:
 
 
 def sign_unattended(by: str) -> str:
-    """Return the signature of a decision that a program makes by itself for the author `by`."""
+    """Return the signature of a program's own decision for the author `by`."""
     return f"{by}{_UNATTENDED}"
 
 
@@ -52,18 +52,18 @@ def author_of(by: str) -> Author:
 
 
 def name_of(by: str) -> str:
-    """Return the name in a signature: `ada` for `ada (script)`, `claude` for `agent:claude`."""
+    """Return the name, such as `ada` of `ada (script)`, `claude` of `agent:claude`."""
     return by.removeprefix(AGENT).removeprefix(CLIENT).removesuffix(_UNATTENDED).removesuffix(_SCRIPT)
 
 
 def is_same_user(by: str, other: str) -> bool:
-    """Return whether two signatures are those of one user, by hand or by a script of theirs."""
+    """Return whether one user signed both, by hand or by a script."""
     is_of_user = all(author_of(one) is not Author.AGENT and not is_signed_unattended(one) for one in (by, other))
     return by == other or (is_of_user and name_of(by) == name_of(other))
 
 
 def sign_as_member(by: str, member: str) -> str:
-    """Return the signature of a decision for the team: the member's name in place of the local one."""
+    """Return a decision's signature for the team: the member's name, not the local."""
     return member if author_of(by) is Author.PERSON else sign(Author.SCRIPT, member)
 
 
@@ -71,7 +71,7 @@ _QUESTION: Final = "proposal "
 
 
 class ProposedDecision(Struct, frozen=True, kw_only=True):
-    """Entry of the decision log that changes nothing: a decision that an agent asks for.
+    """Entry of the decision log that changes nothing: an agent asks for a decision.
 
     `id` sorts by time among those of decisions. `verb` is that of the decision, and `subjects` are what it would be
     about (see `Decision.subject`). `command` has the name of a decision command and its fields. `texts` has the content
@@ -204,7 +204,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_unattended(self) -> bool:
-        """Whether this added patterns without a person: when a loop ended, or for an agent."""
+        """Whether this added patterns without a person: at a loop's end or for an agent."""
         return self.verb is Verb.EXTRACT and "hashes" in self.after
 
     @property
@@ -214,7 +214,7 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def decided_by(self) -> Author:
-        """What made the decision; the sync with a team and unattended extractions are scripts."""
+        """Maker of the decision; team sync and unattended extractions count as scripts."""
         author = author_of(self.by)
         is_program = self.by == SYNC or self.is_unattended
         return Author.SCRIPT if author is Author.PERSON and is_program else author
@@ -234,7 +234,7 @@ _PINNED: Final = {
 
 
 class Pin(Struct, frozen=True, kw_only=True):
-    """Pinned state: set by a decision, overrides the computed state until it is reset.
+    """Pinned state: set by a decision, overrides the computed state until reset.
 
     `state` is proven (promoted), deprecated, or established: an anti-pattern from an accepted inversion, which must be
     injected although its 60 to 70 % failures would deprecate it, or a re-enabled pattern. `content_hash` identifies the
@@ -304,7 +304,7 @@ class UnreviewedText(Struct, frozen=True, kw_only=True):
 
 
 class BurstVerdict(Struct, frozen=True, kw_only=True):
-    """Decision about the reports of one source within a period: harmful ones, or all of a member of the team."""
+    """Decision about one source's reports in a period: harmful, or all of a member."""
 
     verdict: str  # `revoked` or `confirmed`.
     first: datetime
@@ -353,7 +353,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
         return self.extracted | self.imported.keys() | self.pins.keys()
 
     def clears(self, pattern_id: str, content_hash: str, since: int = 1) -> bool:
-        """Whether a person released this exact text with a reason, and knew the scan rules of version `since`."""
+        """Whether a person with a reason released this text under scan rules >= `since`."""
         return self.cleared.get(pattern_id, {}).get(content_hash, 0) >= since
 
     def approves(self, pattern_id: str, content_hash: str) -> bool:
@@ -361,7 +361,7 @@ class CurationState(Struct, frozen=True, kw_only=True):
         return content_hash in self.approved.get(pattern_id, frozenset())
 
     def approves_as_guidance(self, pattern_id: str, content_hash: str) -> bool:
-        """Whether a person released, promoted or pinned this exact text, so that agents get it as guidance."""
+        """Whether a person released, promoted or pinned this exact text as guidance."""
         if content_hash in self.guidance.get(pattern_id, frozenset()):
             return True
         pin = self.pins.get(pattern_id)
@@ -482,7 +482,7 @@ _DISMISSALS: Final = {
 
 
 def verb_info(decision: Decision) -> VerbInfo:
-    """Return the words for a decision; some decisions with the same verb have their own."""
+    """Return the words for a decision; some with the same verb have their own."""
     if decision.verb is Verb.DISMISS:
         words = (info for start, info in _DISMISSALS.items() if decision.subject.startswith(start))
         return next(words, VERBS[Verb.DISMISS])
@@ -517,12 +517,12 @@ def escalation_question_id(session_id: str, at: datetime | None) -> str:
 
 
 def weakened_test_question_id(attempt_id: str, number: int) -> str:
-    """Return the ID of the question about a test that passed because it checks less, by the run that passed."""
+    """Return the ID of the question about a weakened test, by the run that passed."""
     return f"weakened test of {attempt_id} at {number}"
 
 
 def edited_file_question_id(path: str, digest: str = "", *, answer: str = "") -> str:
-    """Return the ID of the question about a file with lessons that a person edited, or of an answer to it.
+    """Return the ID of a question or answer about a lesson file a person edited.
 
     Without the `digest` of the edited text, it is what the IDs about all edits of the file begin with.
     """
@@ -530,7 +530,7 @@ def edited_file_question_id(path: str, digest: str = "", *, answer: str = "") ->
 
 
 def anchor_question_id(pattern_id: str, is_removed: bool, commit: str) -> str:
-    """Return the ID of the question about anchors that a commit removed or renamed; a later commit is another one."""
+    """Return the ID of the question on removed or renamed anchors, one per commit."""
     return f"{'removed' if is_removed else 'renamed'} anchors of {pattern_id} at {commit[:12]}"
 
 
@@ -540,7 +540,7 @@ def held_text_question_id(text_id: str, text: str) -> str:
 
 
 def lesson_question_id(text: str) -> str:
-    """Return the ID of the question about a lesson: the same for texts that differ only in spaces and case."""
+    """Return a lesson's question ID; equal for texts that differ in spaces or case."""
     return f"{LESSON_PREFIX}{text_hash(' '.join(text.split()).casefold())[:16]}"
 
 

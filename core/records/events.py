@@ -1,4 +1,4 @@
-"""Events of the event log, the evidence derived from them, and the growing log that all snapshots share."""
+"""Events, the evidence derived from them, and the growing log of all snapshots."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class TrialKey(Struct, frozen=True):
-    """The key with which the user's ralphdeck signs trials of one project; without a secret, no trial is an own one.
+    """Key that signs the user's trials of a project; none are own without a secret.
 
     A code is valid for one event as a whole: it can be neither changed nor copied to another task, pattern or time.
     """
@@ -162,7 +162,7 @@ class TrialKey(Struct, frozen=True):
         return compare_digest(trial.code.encode(errors="replace"), self._make_code(event, trial).encode())
 
     def seal(self, session: str, task: str, trial: str) -> str:
-        """Return a code for the fact that a task of a session is this task of the experiment; "" without a secret."""
+        """Return a code that a session's task is this trial task; "" without a secret."""
         return self._digest(msgspec.json.encode((session, task, trial))) if self.secret else ""
 
     def is_sealed(self, session: str, task: str, trial: str, code: str) -> bool:
@@ -215,7 +215,7 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
     @property
     def is_sighting(self) -> bool:
-        """Whether a work item found the pattern and did not apply it; docs/scoring.md#sightings."""
+        """Whether work found the pattern without applying it; docs/scoring.md#sightings."""
         return self.kind == "discovered" and self.source == EVENT_LOG
 
     @property
@@ -233,7 +233,7 @@ def injected_events(
     comment: str = "",
     tokens: Mapping[str, int] | None = None,
 ) -> list[Event]:
-    """Make the events that record what a loop or attempt was given, by IDs; `tokens` are the sizes of patterns."""
+    """Make events for what work was given, by IDs; `tokens` are sizes of patterns."""
     sizes = tokens or {}
     make = partial(Event, at=at, loop_id=work_id, by=by, text=comment)
     return [
@@ -249,7 +249,7 @@ _PART: Final = 1_000  # positions that are read together
 
 
 class Log(Protocol):
-    """All events of one log in the order of its lines; they are only added at the end."""
+    """All events of one log in the order of its lines; only added at the end."""
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -350,7 +350,7 @@ class _Chain(Sequence["Event"]):
 
 
 class EventView(Sequence["Event"]):
-    """The events of a log at one moment, oldest first; at equal times in the order of the log.
+    """Events of a log at one moment, oldest first; equal times in log order.
 
     Events of the decisions in `undone` are left out. Views share their log, which may read its events from a file.
     """
@@ -401,7 +401,7 @@ class EventView(Sequence["Event"]):
             yield from reversed(self._events_at(places[max(end - _NEWEST, 0) : end]))
 
     def _places_of(self, decisions: Iterable[str], count: int) -> list[int]:
-        """Return the positions of the events of decisions among the first `count` of the log."""
+        """Return the positions of decisions' events among the first `count` of the log."""
         return sorted(place for one in decisions for place in self.log.by_decision[one] if place < count)
 
     def _events_at(self, places: Iterable[int]) -> list[Event]:
@@ -498,7 +498,7 @@ def _is_equal(one: Event, other: Event) -> bool:
 
 
 def find_event_changes(before: Sequence[Event], after: Sequence[Event]) -> EventChanges | None:
-    """Return the difference of two event logs; None if it is not known without a comparison of all events."""
+    """Return the difference of two event logs; None if it needs a full comparison."""
     if isinstance(before, EventView) and isinstance(after, EventView) and before:
         return after.since(before)
     known = len(before)

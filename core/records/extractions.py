@@ -70,7 +70,7 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
     @property
     def has_checked_fix(self) -> bool:
-        """Whether a new pattern has the diff of a fix after which the failed check passed."""
+        """Whether a new pattern has a fix's diff after which the failed check passed."""
         return any(one.record.get("fix_approach", {}).get("diff_pattern") for one in self.new)
 
     @property
@@ -134,7 +134,7 @@ class Material(Struct, frozen=True, kw_only=True):
 
     @property
     def own_ids(self) -> frozenset[str]:
-        """IDs under which patterns of this work may be registered: of its loop and sessions, of its tasks and attempts.
+        """IDs by which patterns may name this work: loop, sessions, tasks, attempts.
 
         An attempt is a source of a pattern that it applied.
         """

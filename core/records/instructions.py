@@ -1,4 +1,4 @@
-"""Instructions in the files that agents load: CLAUDE.md, AGENTS.md, rules, skills (docs/instructions.md)."""
+"""Instructions in CLAUDE.md, AGENTS.md, rules and skills (docs/instructions.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Instruction(Struct, frozen=True, gc=False):
 
 
 class PlacedInstruction(Struct, frozen=True, kw_only=True, gc=False):
-    """An instruction, and where it is: in a file of agents, in a lesson of an agent, or in a pattern.
+    """An instruction and its place: an agents' file, an agent's lesson, or a pattern.
 
     `agents` are the titles of the agents that load it; () for a pattern, which every agent may get. `id` is that of the
     pattern or lesson, else the file.
@@ -57,7 +57,7 @@ class PlacedInstruction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class InstructionFile(Struct, frozen=True, kw_only=True, gc=False):
-    """A file with instructions for agents; `id` is its path as shown, `agents` are the titles of its agents.
+    """A file with agents' instructions; `id`: path as shown, `agents`: their titles.
 
     `scope` has the globs of the files that it is about; () for all.
     """
@@ -77,7 +77,7 @@ class Relation(StrEnum):
 
 
 class InstructionPair(Struct, frozen=True, kw_only=True, gc=False):
-    """Two instructions of which one contradicts or repeats the other; `similarity` is 0..1.
+    """Two instructions that contradict or repeat each other; `similarity` is 0..1.
 
     `question` is the ID of the question about it; all repeats of two files are one question. Another text, or another
     file, makes another question. `cause` is the choice in which they differ, if any.
@@ -101,7 +101,7 @@ class InstructionPair(Struct, frozen=True, kw_only=True, gc=False):
         return f"{PAIR_ANSWERS[right is not min(self.both, key=key)]} {self.question}"
 
     def find_chosen(self, answered: Container[str]) -> PlacedInstruction | None:
-        """Return the instruction that a person chose; None if no one did. `answered` has IDs of answers."""
+        """Return the instruction that a person chose, by the IDs `answered`, or None."""
         return next((one for one in self.both if self.answer_for(one) in answered), None)
 
     @property

@@ -1,4 +1,4 @@
-"""Loops and their iterations (docs/file-formats.md#loops), and sessions of agents as their hooks recorded them."""
+"""Loops, iterations (docs/file-formats.md#loops), agent sessions from hooks."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the files of a runner or agent show about the result of a loop; None if unknown.
+    """What a runner's or agent's files show of a loop's result; None if unknown.
 
     `stories` and `stories_done` count the stories, tasks or checkboxes of its plan. `test_passed` is the result of the
     last test run. `files_changed` is 0 only if no tool was used that can change files. `goal_met` is the result of a
@@ -352,12 +352,12 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def is_agent_session(self) -> bool:
-        """Whether its iterations are the turns of a coding agent, or of its sessions with the same prompt."""
+        """Whether iterations are an agent's turns, or its sessions with one prompt."""
         return bool(self.runner) and self.runner == self.owner
 
     @property
     def is_conversation(self) -> bool:
-        """Whether its iterations are the turns of one session without a goal, whose messages are not steps."""
+        """Whether it is one session without a goal, whose messages are not steps."""
         return self.is_agent_session and len(self.session_ids) <= 1 and not self.criteria
 
     @property
@@ -372,7 +372,7 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended; also if it is archived or has long been silent, whatever its files say."""
+        """Whether it ended, is archived or long silent, whatever its files contain."""
         return self.status.ended or self.archived or self.liveness is Liveness.ENDED
 
     @property
@@ -397,13 +397,13 @@ class Loop(LoopValues, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def changed_at(self) -> datetime | None:
-        """Time of the last meaningful change: of a file, a commit, a passed story, or a successful iteration."""
+        """Last meaningful change: file, commit, passed story or successful iteration."""
         own = (one.at for one in self.iterations if one.at and (one.files or one.outcome is Outcome.SUCCESS))
         return max(filter(None, (self.progress.changed_at, *own)), default=None)
 
     @property
     def success(self) -> bool | None:
-        """Whether it reached its goal; None if it has not ended with a result, or if that is not certain.
+        """Whether it reached its goal; None without a result or with an uncertain one.
 
         Other runners' loops are successful only if their files prove it, and failed only if they report it.
         """
@@ -442,9 +442,9 @@ _WORDS: Final = {
 
 
 def waits_for(loop: Loop) -> str:
-    """Return what a loop waits for: `permission`, `question`, `blocked`, `rate limit` or `person`; "" if it does not.
+    """Return what a loop waits for; "" if it does not wait.
 
-    Only a rate limit ends without a person.
+    One of `permission`, `question`, `blocked`, `rate limit` and `person`. Only a rate limit ends without a person.
     """
     if loop.status is not LoopStatus.WAITING:
         return ""
@@ -453,5 +453,5 @@ def waits_for(loop: Loop) -> str:
 
 
 def needs_person(loop: Loop) -> bool:
-    """Return whether a loop of another runner goes on only if a person acts; a stale one is no longer waited for."""
+    """Return whether another runner's loop needs a person; a stale one does not."""
     return bool(loop.runner) and loop.liveness is not Liveness.STALE and waits_for(loop) not in ("", RATE_LIMIT)

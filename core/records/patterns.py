@@ -96,7 +96,7 @@ class SourceLoop(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
 
 class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Point of `effectiveness_trend`: rate (0..1) of the `sample_size` uses up to `at`."""
+    """Point of `effectiveness_trend`: rate, 0..1, of `sample_size` uses up to `at`."""
 
     at: datetime | None = None
     rate: float | None = None
@@ -104,7 +104,7 @@ class TrendPoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
 
 class RecordedCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Rate (0..1) and counts stored in a pattern's record, not computed from evidence.
+    """Rate (0..1) and counts stored in a pattern, not computed from evidence.
 
     A missing or invalid value is None. For an anti-pattern, `rate` is `failure_rate` and `uses` is `occurrence_count`,
     since a failure of the avoided approach confirms it. `claimed` is the rate in the record before ralphdeck replaced
@@ -298,7 +298,7 @@ class RecordRepair(Struct, frozen=True, kw_only=True):
 
 
 class OldRecords(Struct, frozen=True):
-    """Proposed repairs, and the IDs of patterns with problems that a person approved or edited."""
+    """Proposed repairs, and IDs of approved or edited patterns with problems."""
 
     repairs: tuple[RecordRepair, ...]
     left: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Reflections, tasks of the cross-task memory, and lessons that agents and runners wrote down."""
+"""Reflections, cross-task memory, and lessons written by agents and runners."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _all_events(_event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ForeignRecords:
-    """The IDs of `patterns` whose numbers in files do not count, and which events happened here.
+    """IDs of `patterns` whose file numbers do not count, and which events are own.
 
     `arrived` are those of them that came from elsewhere after the project was trusted, and that the user has not
     accepted; the others do not count because of the user's own settings.

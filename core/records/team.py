@@ -1,4 +1,4 @@
-"""Evidence of a team's other projects (docs/file-formats.md#team-evidence), and what its space contains."""
+"""Team evidence (docs/file-formats.md#team-evidence), and contents of its space."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TeamSums(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return replace(self, **counts, **sums, last_used=newest)
 
     def __sub__(self, other: TeamSums) -> TeamSums:
-        """Return the sums of the other uses; `last_used`, which cannot be subtracted, stays the same."""
+        """Return the sums of the other uses; `last_used` cannot be subtracted, so stays."""
         counts = {name: max(getattr(self, name) - getattr(other, name), 0) for name in COUNTS}
         sums = {name: getattr(self, name) - getattr(other, name) for name in _WEIGHTS}
         sums = {name: value if value > _ROUNDING else 0.0 for name, value in sums.items()}
@@ -76,7 +76,7 @@ class TeamSums(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 class HeldUses(Struct, frozen=True, kw_only=True):
-    """Results that a contributor sent and that do not count until a reviewer decides; `member` is untrusted.
+    """A contributor's results, not counted before review; `member` is untrusted.
 
     `patterns` are the IDs in order. `first` and `last` are when the server got the results.
     """
@@ -93,7 +93,7 @@ _NO_SUMS: Final[Mapping[str, TeamSums]] = MappingProxyType({})
 
 
 class TeamEvidence(Struct, frozen=True):
-    """Sums of the other projects of a space by pattern ID; without a space if the project has not joined one.
+    """Sums of a space's other projects by pattern ID; no space if none was joined.
 
     `held` has the results that are not in the sums, by member.
     """
@@ -105,7 +105,7 @@ class TeamEvidence(Struct, frozen=True):
     held: tuple[HeldUses, ...] = ()
 
     def changed_patterns(self, other: TeamEvidence) -> frozenset[str]:
-        """Return the IDs whose sums or held results differ, or all if the space or its reference time does."""
+        """Return IDs with changed sums or held results, all if the reference differs."""
         before, after = self.sums, other.sums
         changed = set[str]()
         if self.held != other.held:
@@ -118,7 +118,7 @@ class TeamEvidence(Struct, frozen=True):
         return frozenset(changed)
 
     def has_same_reference(self, other: TeamEvidence) -> bool:
-        """Return whether the sums of both are of one space, and for one time and half-life."""
+        """Return whether the sums of both are of one space, one time and one half-life."""
         one, two = ((each.space, each.epoch, each.half_life_days) for each in (self, other))
         return one == two
 
@@ -177,7 +177,7 @@ class TeamUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AddedUses(Struct, frozen=True, kw_only=True):
-    """Answer to uses: those that were new, and when uses with a later time of their own arrived.
+    """Answer to uses: the new ones, and the arrival of those with a later time.
 
     Such a use, from a machine whose clock is ahead, counts as of its arrival. `later` are uses that were not added,
     because the member has sent as many as the space takes in a day.
@@ -205,14 +205,14 @@ class TeamTrial(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AddedTrials(Struct, frozen=True, kw_only=True):
-    """Answer to trials: the number of new ones, and those that the limits of the day leave for tomorrow."""
+    """Answer to trials: number of new ones, and those that daily limits postpone."""
 
     new: int
     later: frozenset[UUID] = frozenset()
 
 
 class PatternText(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Text of a pattern in a space: JSON of its record, or None if it was removed from the registry.
+    """Text of a pattern in a space: JSON record; None if removed from the registry.
 
     `expected` is the content hash of the text that a change replaces; "" if the pattern is new.
     """
@@ -236,7 +236,7 @@ class SpacePattern(Struct, frozen=True, kw_only=True):
 
 
 class SpaceConflict(Struct, frozen=True, kw_only=True):
-    """What someone changed since this project has read the space: a decision or the text of a pattern."""
+    """A decision or pattern text that changed since the project read the space."""
 
     kind: Literal["decision", "text"]
     subject: str
@@ -258,7 +258,7 @@ class DecisionReceipt(Struct, frozen=True, kw_only=True):
 
 
 class SpaceDecision(Struct, frozen=True, kw_only=True):
-    """A decision of the space; `hash` covers all decisions up to this one, and `payload` is what was sent."""
+    """A decision of the space; `hash` covers all up to it, `payload` is as sent."""
 
     seq: int
     id: str
@@ -270,7 +270,7 @@ class SpaceDecision(Struct, frozen=True, kw_only=True):
 
 
 class ChainHead(Struct, frozen=True, kw_only=True):
-    """The last decision of a space: its number, 0 if there is none, and the hash of all decisions."""
+    """The last decision of a space: its number, or 0, and the hash of all decisions."""
 
     seq: int
     hash: bytes
@@ -341,7 +341,7 @@ class ProjectUses(Struct, frozen=True):
 
 
 class PooledTrials(Struct, frozen=True):
-    """The trials of one pattern in all projects of the team; `pattern_id` is untrusted.
+    """Trials of one pattern in all projects of the team; `pattern_id` is untrusted.
 
     `kind` is `returned` or `succeeded`. `cells` has (share, running rate in steps of 0.05, whether the pattern was held
     out, outcome, number of trials).

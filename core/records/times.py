@@ -36,7 +36,7 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def time_at(seconds: float) -> datetime:
-    """Return the time that many seconds after 1970 began, limited to the years 1970 to 9999."""
+    """Return a time in seconds since 1970, limited to the years 1970 to 9999."""
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC)
 
 

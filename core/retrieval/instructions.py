@@ -95,7 +95,7 @@ def is_removal(clause: Clause) -> bool:
 
 
 def _forbids(ban: Clause, demand: Clause, shared: float, *, is_close: bool) -> bool:
-    """Return whether a ban forbids a demand; `shared` is the weight of common heads."""
+    """Return whether a ban forbids a demand; `shared`: weight of common head words."""
     if demand.is_condition or not _is_in_context(ban, demand):
         return False
     kinds = word_table().kinds

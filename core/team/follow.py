@@ -63,7 +63,7 @@ class Report(Struct, frozen=True):
 
 
 def hide_question(space: str, question: str) -> str:
-    """Hash a question's name, so that no project ID or name leaves the machine."""
+    """Hash a question for the server, so that no ID or name leaves the machine."""
     return sha256(f"{space}\n{question}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

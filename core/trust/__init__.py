@@ -1,1 +1,1 @@
-"""Whose word counts: trusted projects, and which records this user's program wrote (docs/safety.md#origin)."""
+"""Trusted projects, and the user's own records (docs/safety.md#origin)."""

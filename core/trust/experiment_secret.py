@@ -1,4 +1,4 @@
-"""The secret of the user's experiment, which decides its coins and signs its trials (docs/experiments.md).
+"""Secret of the user's experiment: coins, trial signatures (docs/experiments.md).
 
 It is in the user's own state folder, where no repository can read or write.
 """
@@ -20,12 +20,12 @@ _SECRET_BYTES: Final = 32
 
 
 def secret_file() -> Path:
-    """Return the file with the secret; a copy of it gives another machine the same assignments."""
+    """Return the secret's file; a copy gives another machine the same assignments."""
     return state_folder() / "experiment.key"
 
 
 def read_secret() -> bytes:
-    """Read the secret. Raises FileNotFoundError, and BadInput if the file cannot be read or has another content."""
+    """Read the secret; raises FileNotFoundError, BadInput if unreadable or invalid."""
     file = secret_file()
     try:
         with os.fdopen(open_regular(file, os.O_RDONLY), "rb") as opened:
@@ -45,7 +45,7 @@ def read_secret() -> bytes:
 
 
 def read_or_make_secret() -> bytes:
-    """Read the secret, or make one; of two processes that make one at once, both use that of the first.
+    """Read the secret or make one; of simultaneous processes, the first one's counts.
 
     Raises BadInput and Unwritable.
     """
@@ -63,7 +63,7 @@ def is_exposed() -> bool:
 
 
 def trial_key(project: Path) -> TrialKey:
-    """Return the key for the trials of a project; one without a secret if there is none.
+    """Return the key for a project's trials; one without a secret if there is none.
 
     It depends on the real path of the project, so that trials of a fork or another clone are not those of this one.
     """

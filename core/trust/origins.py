@@ -1,4 +1,4 @@
-"""Which records of one project are own ones, and which came from elsewhere (docs/safety.md#origin)."""
+"""Own records of a project, and those from elsewhere (docs/safety.md#origin)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Origins:
         return read_user_settings().trust.claims == "count"
 
     def refresh(self) -> int:
-        """Read what was added; returns a number that is higher if decisions or patterns may have become own ones."""
+        """Read additions; return a higher number if decisions or patterns may be own now."""
         are_changed = [self._decisions.refresh(), self._patterns.refresh()]
         if any(are_changed):
             self._own.clear()
@@ -61,7 +61,7 @@ class Origins:
         return self._version
 
     def state_key(self, *, with_events: bool) -> bytes:
-        """Return a value that is another one after each change of what the user's state says about origins.
+        """Return a value that changes whenever the user's state about origins does.
 
         With `with_events` also after each own event.
         """
@@ -73,17 +73,17 @@ class Origins:
         return msgspec.msgpack.encode((stamps, flags))
 
     def add_decisions(self, decisions: Iterable[Decision | ProposedDecision]) -> None:
-        """Make decisions own ones: they are made or proposed now, or the user confirms them. Raises Unwritable."""
+        """Make decisions own: made or proposed now, or confirmed. Raises Unwritable."""
         self._decisions.add(map(record_digest, decisions))
 
     def add_words(self, decisions: Iterable[Decision], known: Mapping[str, Decision]) -> None:
-        """Record own decisions about texts; `known` has those that others undo or redo. Raises Unwritable."""
+        """Record own decisions on texts; `known`: undone or redone. Raises Unwritable."""
         self._words.add(decisions, known)
 
     def lost_words(self, decisions: Sequence[Decision], claims: Collection[str]) -> dict[str, LastWord]:
-        """Return by pattern the newest own decisions about texts that are lost from the log; `claims` are left out.
+        """Return by pattern the newest own text decisions that the log has lost.
 
-        Those from before the user trusted this folder are of another project at the same path.
+        `claims` are left out. Those from before the user trusted this folder are of another project at the same path.
         """
         if not (lost := self._words.find_lost(one for one in decisions if one.id not in claims)):
             return {}
@@ -92,12 +92,12 @@ class Origins:
         return {word.subject: word for word in lost if since is not None and word.at >= since}
 
     def add_head(self, places: Sequence[Place], decisions: int) -> None:
-        """Record the end of a log whose decisions are all own ones; `places` are the ends after each of its lines."""
+        """Record the end of a log of only own decisions; `places` are its line ends."""
         with suppress(Unwritable):
             self._decisions.add_head(KnownHead(len(places) - 1, places[-1].chain, decisions))
 
     def claims(self, decisions: Sequence[Decision], places: Sequence[Place] = ()) -> frozenset[str]:
-        """Return the IDs of the decisions that were made elsewhere and are not confirmed here.
+        """Return the IDs of decisions made elsewhere and not confirmed here.
 
         `places` are the ends of the log after each line, see `DecisionLog`; they only save time.
         """
@@ -115,18 +115,18 @@ class Origins:
         return is_own
 
     def own_proposals(self, proposals: Sequence[ProposedDecision]) -> Sequence[ProposedDecision]:
-        """Return the proposals of agents that worked here; those that a repository brings are not asked about."""
+        """Return proposals of agents that worked here, not those of a repository."""
         if self.do_claims_count:
             return proposals
         return [one for one in proposals if record_digest(one) in self._decisions]
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Record that events happened here; without effect if the state folder cannot be written."""
+        """Record that events happened here; no effect if the state is unwritable."""
         with suppress(Unwritable):
             self._events.add(map(record_digest, events), is_durable=False)
 
     def is_own_event(self, event: Event) -> bool:
-        """Return whether an event happened here; always true in a folder whose decisions from elsewhere count."""
+        """Return whether an event happened here; True where foreign decisions count."""
         if self.do_claims_count:
             return True
         digest = record_digest(event)
@@ -135,7 +135,7 @@ class Origins:
         return digest in self._events
 
     def foreign(self, patterns: Mapping[str, Pattern], curation: CurationState) -> ForeignRecords:
-        """Return which records came from elsewhere after the project was trusted, and that no person here looked at.
+        """Return records from elsewhere since the project was trusted, not reviewed here.
 
         With the user's setting `trust.claims` = "candidate", the numbers in no file count.
         """
@@ -156,11 +156,11 @@ class Origins:
         return self._patterns.exists
 
     def add_patterns(self, patterns: Iterable[Pattern]) -> None:
-        """Let the numbers in the records of these patterns count, and no others. Raises Unwritable."""
+        """Let only the numbers in these patterns' records count. Raises Unwritable."""
         self._patterns.add(map(_pattern_digest, patterns))
 
     def follow_text(self, pattern: Pattern, content_hash: str) -> None:
-        """Let the numbers of a pattern count under its new text if they do now. Raises Unwritable."""
+        """Let a pattern's numbers count for its new text if they do. Raises Unwritable."""
         if self.has_patterns and self._has_pattern(pattern):
             self.add_patterns([structs.replace(pattern, content_hash=content_hash)])
 
@@ -169,7 +169,7 @@ class Origins:
 
 
 def forget_origins(project: Path) -> None:
-    """Remove what is known about the records of a project that will not exist any more."""
+    """Remove what is known about the records of a project that is to be deleted."""
     with suppress(OSError):
         for file in own_records_path(project, "").parent.glob(f"{own_records_path(project, '').name}*"):
             file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Digests of the records that this user's program wrote into a project, and the newest decision about each text.
+"""Digests of this user's records in a project, and newest decisions on texts.
 
 They are in the user's state folder, where no repository can write, one file per project and kind of record. A digest
 depends on the whole record, so a record that another program changes is no longer an own one, and one that a rebase or
@@ -39,7 +39,7 @@ _HEAD: Final = lazy_regex(rb"@([0-9]{1,12}) ([0-9a-f]{64}) ([0-9]{1,12})")
 
 
 def own_records_path(project: Path, kind: str) -> Path:
-    """Return the file of the user about one kind of record of a project, in the user's state folder."""
+    """Return the state-folder file about one kind of record of a project."""
     return state_folder() / "origins" / f"{project_key(trust_root(project))}.{kind}"
 
 
@@ -64,7 +64,7 @@ def text_digest(data: bytes) -> bytes:
 
 
 class OwnLines:
-    """A file of lines about one project in the user's state folder, to which several processes append."""
+    """File of a project's lines in the user's state folder; processes may append."""
 
     def __init__(self, project: Path, kind: str) -> None:
         self.path = own_records_path(project, kind)
@@ -72,7 +72,7 @@ class OwnLines:
         self._inode = 0
 
     def append(self, lines: Iterable[bytes], *, is_durable: bool = True) -> None:
-        """Append whole lines; with `is_durable` they are on disk on return. Raises Unwritable."""
+        """Append whole lines; `is_durable` waits for the disk. Raises Unwritable."""
         # The first line feed ends a line that a killed process left incomplete.
         data = b"\n" + b"".join(line + b"\n" for line in lines)
         with as_unwritable(self.path):
@@ -86,7 +86,7 @@ class OwnLines:
                 os.close(handle)
 
     def read_new(self) -> tuple[list[bytes], bool]:
-        """Return the whole lines that were added since the last call, and whether those before were discarded."""
+        """Return lines added since the last call, and whether earlier ones are discarded."""
         try:
             handle = open_regular(self.path, os.O_RDONLY)
         except OSError:  # nothing was added yet, or the file was removed
@@ -105,7 +105,7 @@ class OwnLines:
 
 
 class OwnRecords:
-    """The own records of one `kind` in one project; several processes may add at once."""
+    """Own records of one `kind` in a project; several processes may add at once."""
 
     def __init__(self, project: Path, kind: str) -> None:
         self._lines = OwnLines(project, kind)
@@ -124,7 +124,7 @@ class OwnRecords:
         return self.path.exists()
 
     def refresh(self) -> bool:
-        """Read what this and other processes added; returns whether there is anything new."""
+        """Read what this and other processes added; return whether anything is new."""
         lines, is_discarded = self._lines.read_new()
         if is_discarded:
             self._digests, self.head = set(), None
@@ -140,7 +140,7 @@ class OwnRecords:
         self._lines.append(digests, is_durable=is_durable)
 
     def add_head(self, head: KnownHead) -> None:
-        """Record the end of the decision log; it saves time only, so it need not reach the disk."""
+        """Record the end of the decision log; not durable, because it only saves time."""
         self._lines.append([b"@%d %b %d" % (head.lines, head.chain.encode(), head.decisions)], is_durable=False)
 
 
@@ -170,7 +170,7 @@ _UNDONE: Final = {
 
 
 class LastWord(Struct, frozen=True, array_like=True):
-    """The newest decision about `subject`, the ID of a pattern; `digest` is that of the decision."""
+    """The newest decision about the pattern `subject`; `digest` is the decision's."""
 
     subject: str
     effect: Effect
@@ -181,19 +181,19 @@ class LastWord(Struct, frozen=True, array_like=True):
 
 
 class LastWords:
-    """The last words about the texts of one project; several processes may add at once."""
+    """Last words about the texts of a project; several processes may add at once."""
 
     def __init__(self, project: Path) -> None:
         self._lines = OwnLines(project, "words")
         self._words: dict[str, LastWord] = {}
 
     def add(self, decisions: Iterable[Decision], known: Mapping[str, Decision]) -> None:
-        """Record what own decisions say; `known` has the decisions that others undo or redo. Raises Unwritable."""
+        """Record own decisions; `known`: those undone or redone. Raises Unwritable."""
         if words := [word for decision in decisions if (word := _word_of(decision, known)) is not None]:
             self._lines.append(map(msgspec.json.encode, words))
 
     def find_lost(self, decisions: Iterable[Decision]) -> list[LastWord]:
-        """Return the words whose decision is not among own `decisions` as it was made, without a later one there."""
+        """Return words whose decision is lost or changed in `decisions`, with none later."""
         self._refresh()
         if not self._words:
             return []
@@ -228,7 +228,7 @@ def _word_of(decision: Decision, known: Mapping[str, Decision]) -> LastWord | No
 
 
 def _effect_of(decision: Decision, known: Mapping[str, Decision]) -> tuple[Effect | None, str]:
-    """Return what a decision means for a text, None if nothing, and the ID of the pattern."""
+    """Return a decision's effect on a text, None if nothing, and the pattern ID."""
     if decision.verb not in TURNS or (turned := known.get(decision.subject)) is None:
         return _EFFECTS.get(decision.verb), decision.subject
     effect = _EFFECTS.get(turned.verb)

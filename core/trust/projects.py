@@ -1,4 +1,4 @@
-"""The projects that this user trusts, in the user's own state (docs/safety.md#trusted-projects).
+"""Projects trusted in the user's own state (docs/safety.md#trusted-projects).
 
 Nothing from another project reaches an agent. The record of a project names its real path and its owner; a random key
 in a private file of the project, which Git ignores, shows that the folder is still the one that was trusted and not a
@@ -56,7 +56,7 @@ class TrustedProject(Struct, frozen=True, kw_only=True):
 
 
 def is_trusted(paths: ProjectPaths) -> bool:
-    """Return whether agents may get texts of a project; without a folder `.aiwg` there are none."""
+    """Return whether agents may get a project's texts; without `.aiwg` it has none."""
     if is_in_trusted_path(paths.project) or not os.path.lexists(paths.aiwg):
         return True
     found = find_answer(paths)
@@ -70,14 +70,14 @@ def require_trust(paths: ProjectPaths) -> None:
 
 
 def find_answer(paths: ProjectPaths) -> TrustedProject | None:
-    """Return the user's answer about this folder; None if it is open, revoked, or about a folder that it replaced."""
+    """Return the user's answer about this folder; None if open, revoked or replaced."""
     record = find_record(paths)
     root = ProjectPaths(trust_root(paths.project))
     return record if record is not None and record.answer != "revoked" and _is_same_folder(root, record) else None
 
 
 def find_record(paths: ProjectPaths) -> TrustedProject | None:
-    """Return the last answer about a folder at this path, also a revoked one, whatever the folder contains now."""
+    """Return the last answer for this path, even if revoked or the folder changed."""
     real = os.path.realpath(trust_root(paths.project))
     return next((record for record in list_answers() if record.path == real), None)
 
@@ -106,7 +106,7 @@ def list_answers() -> tuple[TrustedProject, ...]:
 def save_answer(
     paths: ProjectPaths, how: str, now: datetime, *, answer: Answer = "trusted", project_id: str = ""
 ) -> TrustedProject:
-    """Save the user's answer about a project, instead of an earlier one. Raises Unwritable."""
+    """Save the user's answer about a project, replacing any. Raises Unwritable."""
     from tinydb import where  # hooks only read
 
     from core.files.user_files import UserStore
@@ -134,7 +134,7 @@ def save_answer(
 
 
 def revoke_answer(paths: ProjectPaths, now: datetime) -> bool:
-    """Revoke the user's answer about a project, which is asked again; returns whether there was one.
+    """Revoke the user's answer, so it is asked again; return whether there was one.
 
     The record stays, so that only an answer to the question trusts the project again.
     """
@@ -150,7 +150,7 @@ def revoke_answer(paths: ProjectPaths, now: datetime) -> bool:
 
 
 def is_joined(project: Path) -> bool:
-    """Return whether the user has joined this project to a team, so that its sums may be used."""
+    """Return whether the user joined the project to a team, so its sums may be used."""
     try:
         with os.fdopen(open_regular(team_file(), os.O_RDONLY), "rb") as file:
             projects = msgspec.json.decode(file.read(), type=dict[str, dict[str, msgspec.Raw]])
