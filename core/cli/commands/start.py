@@ -335,8 +335,6 @@ def trust(path: Path | None, is_shown: bool, revoke: bool, confirm: str | None, 
     if path is not None:
         if named_project() is not None:
             raise click.UsageError("give either PATH or --project")
-        from core.cli.support.options import invocation
-
         invocation().project = path
     from core.project import trust as answers
 
