@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def install_hint(extra: str) -> str:
-    """Return what to do if an extra is not installed; ralphdeck is installed from its source folder."""
+    """Return how to install an extra, from the source folder of ralphdeck."""
     return f"in the source folder of ralphdeck, run: pip install '.[{extra}]'"
 
 
@@ -49,7 +49,7 @@ class StaleDecision(Conflict):
 
 
 class DamagedError(RalphdeckError):
-    """A file of the cache contains something that this version of the program did not write."""
+    """A cache file contains something that this program version did not write."""
 
 
 class Unwritable(RalphdeckError):

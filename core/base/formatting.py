@@ -1,4 +1,4 @@
-"""Numbers, rates, durations and times as people read and write them: `0.86`, `12 m`, `4.1 M`, `7d`."""
+"""Numbers, rates, durations and times for people: `0.86`, `12 m`, `4.1 M`, `7d`."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def format_cost(dollars: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format seconds in the largest unit that fits, rounded down: `0.4 s`, `12 m`, `5 h`, `3 d`."""
+    """Format seconds in the largest unit that fits, rounded down: `0.4 s`, `12 m`."""
     return f"{max(seconds, 0.0):.1f} s" if seconds < 9.95 else format_span(seconds)
 
 
 def format_span(seconds: float) -> str:
-    """Format the time since something in whole units, rounded down: `0 s`, `12 m`, `5 h`, `3 d`; years have a digit."""
+    """Format a time span, rounded down: `0 s`, `12 m`, `3 d`; years have a decimal."""
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (48 * 3600, 3600, "h"), (365 * 86400, 86400, "d")):
         if seconds < limit:
             return f"{max(seconds, 0) // size:.0f} {unit}"
@@ -56,7 +56,7 @@ def format_span(seconds: float) -> str:
 
 
 def format_age(moment: datetime | None, now: datetime) -> str:
-    """Format an age: `5 h ago`, `in 3 d`; `now` within a second or the clock skew, `—` for None."""
+    """Format an age: `5 h ago`, `in 3 d`; `now` within 1 s or the skew; None: `—`."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()

@@ -63,12 +63,12 @@ def _mask_named(name: str, value: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return the first characters of a text; a secret that would be divided, and so not recognised later, is masked."""
+    """Return the first characters of a text; mask a secret that would be divided."""
     return text if len(text) <= limit else mask_secrets(text[: limit + _MARGIN])[:limit]
 
 
 def find_secrets(texts: Collection[str]) -> dict[str, str]:
-    """Return the masked form of each text that contains a secret; of many plain texts in a tenth of the time."""
+    """Return masked texts with secrets; many plain ones take a tenth of the time."""
     rest = list(texts)
     if has_hint("\n".join(rest)):
         rest.sort(key=has_hint)  # together, those with hints are in few parts
@@ -81,7 +81,7 @@ def find_secrets(texts: Collection[str]) -> dict[str, str]:
 
 
 def has_certainly_none(lines: str, *, is_one_of_many: bool = False) -> bool:
-    """Return whether no line contains a secret, found by one search of all; False means that it is not known.
+    """Return whether no line has a secret, by one search; False means unknown.
 
     `is_one_of_many` is whether more than `MANY` texts are searched, and a search for all secrets may be prepared.
     """
@@ -135,13 +135,13 @@ _ANY: Final = r"(?s:.)*"
 
 
 def may_contain_secret(text: str) -> bool:
-    """Return False only if no expression for secrets matches; may return True for any text."""
+    """Return False only if no expression for secrets matches; True proves nothing."""
     return not text.isascii() or _search()(text.encode()) is not None
 
 
 @cache
 def _search() -> Any:
-    """Search for all expressions at once, each in a form that matches more: without assertions and upper bounds."""
+    """Search for all expressions at once, without assertions and upper bounds."""
     import re2
 
     options = re2.Options()
@@ -166,7 +166,7 @@ def _list_expressions() -> Iterator[str]:
 
 
 def loosen(expression: str) -> str:
-    """Return an RE2 expression that matches in every plain ASCII text in which one of `re` does."""
+    """Return an RE2 expression that matches all plain ASCII texts that `re`'s does."""
     parts: list[str] = []
     depth = 0  # number of open groups, from an assertion on
     for part in _PART.finditer(expression):

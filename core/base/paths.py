@@ -1,4 +1,4 @@
-"""Paths of a project, whose `.aiwg` is used, and folders of the user; an ID is only used in a path if it is valid."""
+"""Project paths (`.aiwg` in use) and user folders; only valid IDs go into paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_in(folder: str, trusted: str) -> bool:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Return whether a file belongs to this user or to root, or, under sudo, to the user who called it."""
+    """Return whether a file is this user's or root's; under sudo, also the caller's."""
     owners = {os.geteuid(), 0}
     if os.geteuid() == 0 and (caller := os.environ.get("SUDO_UID", "")).isdigit():
         owners.add(int(caller))
@@ -40,7 +40,7 @@ def is_own(status: os.stat_result) -> bool:
 
 
 def why_not_used(folder: Path) -> str:
-    """Return why the `.aiwg` of a project folder is not used, or "" if it is, or if there is none."""
+    """Return why a project folder's `.aiwg` is not used; "" if it is or is missing."""
     aiwg = folder / ".aiwg"
     try:
         status = aiwg.lstat()
@@ -176,7 +176,7 @@ def project_at(path: Path) -> ProjectPaths:
 
 
 def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
-    """Find the nearest folder with `.aiwg/ralph*`: `start` or one of its parents in the same Git repository.
+    """Find the nearest folder with `.aiwg/ralph*` from `start` up, in its repository.
 
     The home folder is found only if it is `start`. If there is none and `or_repository` is set, find the nearest Git
     repository: agents and other runners leave their files in any repository. Raises ProjectNotFound, also if the
@@ -201,7 +201,7 @@ def find_project(start: Path, *, or_repository: bool = False) -> ProjectPaths:
 
 
 def _searched_folders(start: Path) -> list[Path]:
-    """Return `start` and its parents, up to the top of its Git repository or below the home folder.
+    """Return `start` and its parents, up to its repository's top or below home.
 
     The search also ends where the folders belong to another user or are on another file system.
     """
@@ -215,7 +215,7 @@ def _searched_folders(start: Path) -> list[Path]:
 
 
 def _is_border(folder: Path, below: Path) -> bool:
-    """Return whether a folder belongs to another user than the one below it, or is on another file system."""
+    """Return whether a folder has another owner than `below`, or another file system."""
     try:
         above, here = folder.stat(), below.stat()
     except OSError:
@@ -225,7 +225,7 @@ def _is_border(folder: Path, below: Path) -> bool:
 
 
 def _is_repository_top(folder: Path) -> bool:
-    """Return whether a folder is the top of a Git working tree that is not a part of one around it.
+    """Return whether a folder is the top of a Git working tree of its own.
 
     A worktree or submodule inside the working tree of its own repository belongs to that one.
     """
@@ -283,7 +283,7 @@ def state_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder of files that may be deleted at any time, which may not exist."""
+    """Return the folder of files that may be deleted at any time; it may not exist."""
     if _HAS_XDG:
         return _xdg_folder("XDG_CACHE_HOME", "~/.cache")
     from platformdirs import user_cache_path
@@ -292,7 +292,7 @@ def cache_folder() -> Path:
 
 
 def _xdg_folder(variable: str, default: str) -> Path:
-    """Return the folder below the one that a variable names; the specification ignores relative paths.
+    """Return the program's folder in a variable's one; relative paths are ignored.
 
     Raises BadInput if the home folder is not known: a relative one would be in the project, whose files would count as
     the user's.

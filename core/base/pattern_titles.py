@@ -1,4 +1,4 @@
-"""Titles of patterns (a message or a name, not a regular expression), and what became of their anchors, in words."""
+"""Pattern titles (message or name, not a regex), and anchor changes in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def name_apart(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 @lru_cache(4096)
 def sample_message(expression: str) -> str:
-    """Return what a regular expression for an error matches, with … for what varies: `Type '…' is missing`.
+    """Return what an error regex matches, … for what varies: `Type '…' is missing`.
 
     Returns "" if it matches several messages, or is too long or too unusual to read.
     """
@@ -66,7 +66,7 @@ def sample_message(expression: str) -> str:
 
 
 def _read(text: str, at: int) -> tuple[str, int]:
-    """Return the literal text from a place to the next `|`, `)` or the end, and where that is."""
+    """Return the literal text up to the next `|`, `)` or the end, and where that is."""
     parts: list[str] = []
     while at < len(text) and text[at] not in "|)":
         if literal := _LITERAL.match(text, at):
@@ -80,7 +80,7 @@ def _read(text: str, at: int) -> tuple[str, int]:
 
 
 def _read_one(text: str, at: int) -> tuple[str, int]:
-    """Return the literal text of one element, … if it varies, and where the next one begins."""
+    """Return an element's literal text, … if it varies, and where the next begins."""
     char = text[at]
     if char == "\\" and at + 1 < len(text):
         escaped = text[at + 1]
@@ -113,7 +113,7 @@ def describe_change(one: AnchorChange, now: datetime) -> str:
 
 
 def summarize_change(one: AnchorChange, now: datetime) -> str:
-    """Describe a change in few words, without folders that stay the same: `cart.py is now basket.py`."""
+    """Describe a change without equal parent folders: `cart.py is now basket.py`."""
     old, new = (parse_anchor(text) or Anchor(text) for text in (one.anchor, one.to))
     before, after, same = old.file.split("/"), new.file.split("/"), 0
     while new.file and same < min(len(before), len(after)) - 1 and before[same] == after[same]:
@@ -152,7 +152,7 @@ def short_commit(one: AnchorChange) -> str:
 
 
 def list_anchor_texts(pattern: Pattern, changes: Sequence[AnchorChange]) -> Iterator[str]:
-    """Yield the anchors of a pattern, renamed ones under their new names: `basket.py (was cart.py)`."""
+    """Yield a pattern's anchors, renamed ones with new names: `b.py (was a.py)`."""
     known = {one.anchor: one for one in changes}
     for anchor in pattern.anchors:
         change = known.get(anchor)

@@ -1,4 +1,4 @@
-"""Polarity of advice: what a sentence demands to avoid, what to do instead, and why; negation in English text.
+"""Polarity of advice: what to avoid, what to do instead, why; English negation.
 
 Used for everything that becomes an anti-pattern, so that a warning is never read as advice
 (docs/extraction.md#polarity).
@@ -155,7 +155,7 @@ class Warned(NamedTuple):
 
 
 def parse_warning(text: str) -> Warned | None:
-    """Parse a text that begins with a demand to avoid something; None for all other texts.
+    """Parse a text that begins with a demand to avoid something; None for others.
 
     `Do not forget to ...` demands to do something. `Use X, not Y` is advice, and remains right in its own words.
     """
@@ -208,7 +208,7 @@ def _parse_comparison(text: str) -> Warned | None:
 
 
 def _parse_later_demand(text: str) -> Warned | None:
-    """Parse `Pass the session; never use global state`: the demand is not the first clause."""
+    """Parse a demand in a later clause: `Pass the session; never use global state`."""
     clauses = list(_split_clauses(text))
     for place, (_, clause) in enumerate(clauses):
         if place and (warned := _parse(clause)):
@@ -226,7 +226,7 @@ def _parse_later_demand(text: str) -> Warned | None:
 
 
 def _parse_plain(text: str) -> Warned:
-    """Parse a description of what to avoid, which may name an alternative with `instead`."""
+    """Parse a description of what to avoid; `instead` may introduce an alternative."""
     clauses = list(_split_clauses(text))
     split = next((n for n, (_, one) in enumerate(clauses) if n and _REGEX["instead"].search(one)), 0)
     what, better = (_trim(text), "")
@@ -239,7 +239,7 @@ def _parse_plain(text: str) -> Warned:
 
 
 def describe_avoided(what: str) -> str:
-    """Return what to avoid, such as a fix that failed, in words that cannot be read as an instruction."""
+    """Describe what to avoid, such as a failed fix, so that it is not an instruction."""
     is_advice = _REGEX["instruction"].match(what) and not _REGEX["ban"].match(what)
     return f"{_AVOID}: {what}" if is_advice else _capitalize(what)
 
@@ -291,7 +291,7 @@ def _with_rest(demand: str, lead: str, rest: str) -> Warned:
 
 
 def _split_clauses(text: str) -> list[tuple[str, str]]:
-    """Split a text into clauses, each with the separator before it; quoted text and parentheses stay whole."""
+    """Split a text into clauses after separators; quotes and parentheses stay whole."""
     masked = _mask_quoted(text)
     clauses: list[tuple[str, str]] = []
     start, separator = 0, ""
@@ -311,7 +311,7 @@ def _split_clauses(text: str) -> list[tuple[str, str]]:
 
 
 def _ends_clause(before: str, after: str) -> bool:
-    """Return whether a comma between two texts precedes an instruction, and is not inside a list."""
+    """Return whether a comma between texts precedes an instruction outside a list."""
     clause = re.split(r"[;:!?]|\.(?:\s|$)", after, maxsplit=1)[0]
     if _REGEX["instead"].search(clause.split(",", 1)[0]):
         return True

@@ -1,6 +1,6 @@
-"""Texts of prompts: untrusted ones are escaped, and a context has two blocks between two lines with a random token.
+"""Prompt texts: untrusted ones are escaped, a context has two fenced blocks.
 
-See docs/retrieval.md#blocks.
+A fence is a line with a random token; see docs/retrieval.md#blocks.
 """
 
 from __future__ import annotations
@@ -101,12 +101,12 @@ _MARK: Final = re.compile(r"<(?:approved|unreviewed)-|^[\s>]*## (?:Cross-Loop|Kn
 
 
 def draw_token() -> str:
-    """Return a random token: 64 bits as 16 hexadecimal digits. Only `Blocks.choose_token` calls this."""
+    """Return a token of 64 random bits in 16 hex digits; for `Blocks.choose_token`."""
     return os.urandom(8).hex()
 
 
 class Blocks(Struct, frozen=True):
-    """The texts of both blocks without fences, each "" or ending with a line break; without texts nothing is given."""
+    """Texts of both blocks without fences; each is "" or ends with a line break."""
 
     approved: str = ""
     unreviewed: str = ""
@@ -119,7 +119,7 @@ class Blocks(Struct, frozen=True):
         )
 
     def choose_token(self, preferred: str = "") -> str:
-        """Return `preferred`, or if it is "" or a text contains it, a random token that no text contains."""
+        """Return `preferred`, or a random token if that is "" or a text contains it."""
         token = preferred or draw_token()
         while token in self.approved.casefold() or token in self.unreviewed.casefold():
             token = draw_token()
@@ -136,19 +136,19 @@ def render_blocks(approved: str, unreviewed: str) -> str:
 
 
 def is_fenced(context: str) -> bool:
-    """Return whether a context has blocks; versions without them saved others, which still wait for delivery."""
+    """Return whether a context has blocks; pending ones of old versions have none."""
     return _BEGIN.match(context) is not None
 
 
 def remove_contexts(text: str) -> str:
-    """Return a text without the contexts in it: fenced blocks, and the form of versions without blocks."""
+    """Return a text without contexts: fenced blocks, and the form of old versions."""
     if not _MARK.search(text):
         return text
     return "\n".join(line for _, line in lines_outside_contexts(enumerate(text.split("\n"), start=1))).strip()
 
 
 def lines_outside_contexts(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines that belong to no context; a block without its end goes to the end of the lines."""
+    """Yield numbered lines outside contexts; a block without end takes all the rest."""
     end, is_old = "", False
     for number, line in lines:
         if end:

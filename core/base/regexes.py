@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when first used: compiling some of them takes 1 to 3 ms."""
+"""Regular expressions compiled on first use: some take 1 to 3 ms to compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0, *, literals: tuple[str, ...] = ()) -> re.Pattern[AnyStr]:
-    """Return a regular expression that is compiled on first use: a hook uses a third of those that its modules have.
+    """Return a regular expression compiled on first use: a hook uses one in three.
 
     `literals` are texts of which every match contains one; without any of them, `search` does not compile.
     """
@@ -28,7 +28,7 @@ class _LazyRegex(Generic[AnyStr]):
         self._flags = flags
 
     def __getattr__(self, name: str) -> object:
-        """Return a method of the compiled expression, which is found without this function from then on."""
+        """Return a method of the compiled expression; it is found directly from then on."""
         value = getattr(re.compile(self._pattern, self._flags), name)
         setattr(self, name, value)
         return value
@@ -50,7 +50,7 @@ class _LiteralRegex(_LazyRegex[str]):
 
 
 class RegexTable(dict[str, re.Pattern[str]]):
-    """Regular expressions of a YAML file beside a module; `{name}` includes an earlier one or a part."""
+    """Regexes of a module's YAML file; `{name}` includes an earlier one or a part."""
 
     def __init__(self, path: Path, **parts: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class RegexTable(dict[str, re.Pattern[str]]):
 
 
 def read_blocks(path: Path) -> dict[str, list[str]]:
-    """Read the lines of each block of a YAML file that only has literal blocks (`name: |-`) and comments.
+    """Read the blocks of a YAML file with only comments and literals (`name: |-`).
 
     Importing a parser for all of YAML takes longer than logging a tool call. Raises ValueError for another form.
     """

@@ -223,7 +223,7 @@ class Search:
 
 
 def _match_token(text: str, start: int, end: int) -> re.Match[str] | None:
-    """Match the formats of tokens at a place, the first one that fits; compiles only those that may match."""
+    """Match the first token format at a place; compile only those that may match."""
     found = []
     if text.startswith(_prefixes(text[start]), start, end):
         found.append(_token_patterns(text[start]).match(text, start, end))
@@ -238,7 +238,7 @@ def _format_number(found: re.Match[str]) -> int:
 
 
 def may_contain_token(text: str) -> bool:
-    """Return whether a text has a token with a known prefix, or a run as long as one without."""
+    """Return whether a text has a prefixed token, or a run as long as one without."""
     starts, long_run = _anywhere()
     if long_run.search(text):
         return True
@@ -257,13 +257,13 @@ def _anywhere() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @cache
 def _prefixes(first: str) -> tuple[str, ...]:
-    """Return what formats that begin with a character begin with, as far as it is literal."""
+    """Return the literal beginnings of formats that begin with a character."""
     return tuple(_PREFIX.match(pattern)[0] for _, pattern in _TOKENS if pattern[0] == first)  # type: ignore[index]
 
 
 @cache
 def _token_patterns(first: str) -> re.Pattern[str]:
-    """Return the formats that begin with a character in numbered groups; those without a literal beginning for ""."""
+    """Return formats that begin with `first` in numbered groups; "" means no literal."""
     fitting = (
         f"(?P<t{at}>{pattern})"
         for at, (_, pattern) in enumerate(_TOKENS)

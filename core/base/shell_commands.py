@@ -1,4 +1,4 @@
-"""Shell commands that check something (a test, type check, build or lint), and their output.
+"""Shell commands that check something (tests, types, build, lint); their output.
 
 The output shows errors, the counts of tests in the summary of a test runner, and whether a check passed.
 
@@ -43,7 +43,7 @@ def is_test_run(text: str) -> bool:
 
 @lru_cache(1024)
 def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the check in a shell command and its arguments; empty if it is in a pipe."""
+    """Return a shell command's check and its arguments; empty if it is in a pipe."""
     for part in _OWN_RUN.sub("", text).split("&&"):
         words = part.split()[:_MAX_WORDS]
         while words and (_LAUNCHER.fullmatch(words[0].rpartition("/")[2]) or "=" in words[0]):
@@ -68,7 +68,7 @@ def parse_check(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def is_recorded_run(text: str) -> bool:
-    """Return whether a shell command runs a check with `debug run`, which records it itself."""
+    """Return whether a command runs a check by `debug run`, which records it itself."""
     return _OWN_RUN.search(text[:_MAX_COMMAND]) is not None
 
 
@@ -136,7 +136,7 @@ _PIPE_FAILS: Final = lazy_regex(r"\bset\s{1,4}-\w{0,5}o?\s{0,4}pipefail|-o\s{1,4
 
 
 def command_result(command: str, output: str, has_succeeded: bool | None) -> bool | None:
-    """Return whether a command succeeded; `has_succeeded` is what its exit code proves, None if that is unknown.
+    """Return whether a command succeeded; `has_succeeded`: exit code's proof or None.
 
     The exit code of a pipe, or of a list that goes on after a failure, is that of its last program. A report in the
     output then decides; without one the result is unknown, unless all programs only read.
@@ -155,7 +155,7 @@ def hides_result(command: str) -> bool:
 
 
 def read_report(output: str, command: str = "") -> bool | None:
-    """Return whether the check that printed an output passed; None if it has no known report.
+    """Return whether a check passed by its output; None without a known report.
 
     One failure among several reports is a failure. A command that prints `$?` has its exit code on the last line.
     """
@@ -207,7 +207,7 @@ _GO_END: Final = lazy_regex(r"(?:FAIL|ok|PASS)(?:\s|$)")
 
 
 def find_error(output: str) -> str:
-    """Return the last line that names an error, else one that mentions a failure, else the last one."""
+    """Return the last line naming an error, else mentioning a failure, else the last."""
     lines = [line for line in map(str.strip, _lines(output)) if line]
     named = next((found[1] for line in reversed(lines) if (found := _NAMED.match(line))), "")
     if not named:
@@ -266,7 +266,7 @@ def _read_cargo(lines: Sequence[str]) -> _Summary | None:
 
 
 def _read_go(lines: Sequence[str]) -> _Summary | None:
-    """Count the tests that `go test` lists: all of them with -v, else only those that failed."""
+    """Count the tests that `go test` lists: all with -v, else only failed ones."""
     found = [one[1] for line in lines if (one := _GO.match(line))]
     if not found:
         return None
@@ -303,7 +303,7 @@ def _read_line(lines: Sequence[str]) -> _Summary | None:
 
 
 def _pairs(line: str) -> dict[str, int]:
-    """Return the counts of a line such as `1 failed, 2 passed` or `failures=1`, each word once."""
+    """Return counts by word in a line such as `1 failed, 2 passed` or `failures=1`."""
     counts: dict[str, int] = {}
     after: list[tuple[str, str]] = _COUNT_AFTER.findall(line)
     for number, word in [(number, word) for word, number in after] or _COUNT.findall(line):

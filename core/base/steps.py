@@ -1,4 +1,4 @@
-"""Long computations in small steps, so that other work is not delayed; grouping of values."""
+"""Long computations in small steps that do not delay other work; grouped values."""
 
 from __future__ import annotations
 

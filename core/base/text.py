@@ -1,4 +1,4 @@
-"""Safe display of untrusted text, safe matching of untrusted regexes, texts of records, and their differences."""
+"""Safe display and regex matching of untrusted text; record texts, differences."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def visible_line(text: str, limit: int | None = None) -> str:
 
 
 def visible_lines(texts: Iterable[str], limit: int) -> dict[str, str]:
-    """Return `visible_line` of each text by text; of many plain ones in a tenth of the time."""
+    """Return `visible_line` by text; many plain ones take a tenth of the time."""
     rest = list(dict.fromkeys(texts))
     are_many = len(rest) > MANY
     shown: dict[str, str] = {}
@@ -153,7 +153,7 @@ def end_with_ellipsis(head: str) -> str:
 
 
 def escape_invisible(json_text: str) -> str:
-    """Write characters that a terminal interprets or hides as `\\uXXXX` in a JSON document."""
+    """Write characters that a terminal interprets or hides as `\\uXXXX` in JSON."""
     return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
@@ -163,7 +163,7 @@ def plural(count: int, noun: str, many: str | None = None) -> str:
 
 
 def continued(sentence: str) -> str:
-    """Return a sentence for use after a colon: with a small letter, unless its first word has other capitals."""
+    """Lowercase the first letter after a colon, unless the word has other capitals."""
     first = sentence.partition(" ")[0]
     return sentence[:1].lower() + sentence[1:] if first[1:] == first[1:].lower() else sentence
 
@@ -220,7 +220,7 @@ def safe_matcher(source: str) -> Matcher:
 
 
 class MatchedTexts:
-    """Texts that many regexes are matched with: first in chunks, since most regexes match none of them."""
+    """Texts that many regexes are matched with: first in chunks, as most match none."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._chunks: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The user's own settings: `settings.toml` in the user's configuration folder (docs/settings.md#your-own-settings).
+"""The user's own settings in `settings.toml`; docs/settings.md#your-own-settings.
 
 They say whose word counts. No file of a project has a say in that, so these settings have no counterpart in `aiwg.yml`.
 With the user's own names, decisions may be signed (docs/curation.md#who-decides)."""
@@ -27,7 +27,7 @@ Scripts = Literal["all", "unheld", "none"]
 
 
 class TrustSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether numbers in the files of trusted projects count, or leave a pattern a candidate."""
+    """Whether trusted projects' numbers count, or leave a pattern a candidate."""
 
     claims: Claims = "count"
 
@@ -65,7 +65,7 @@ class ScanPolicy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NotifySettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The program that is notified of what needs a person: `command` is a list of arguments, empty if there is none."""
+    """The program that is notified of what needs a person, as arguments; () for none."""
 
     command: tuple[str, ...] = ()
 
@@ -75,13 +75,13 @@ MOST_SHARE: Final = 0.5
 
 
 class ExperimentSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The experiment: `share` is the probability that a lesson is held out of a task; None if there is none."""
+    """Experiment: `share` is the probability to hold a lesson out of a task, or None."""
 
     share: Annotated[float, Meta(ge=LEAST_SHARE, le=MOST_SHARE)] | None = None
 
 
 class UserSettings(Struct, frozen=True):
-    """The settings in effect; `findings` has what is wrong with the file, whose valid groups are used."""
+    """Settings in effect; `findings` has faults of the file; its valid groups count."""
 
     trust: TrustSettings = TrustSettings()
     decisions: DecisionSettings = DecisionSettings()
@@ -111,7 +111,7 @@ def user_settings_file() -> Path:
 
 
 def read_user_settings() -> UserSettings:
-    """Read the file; a missing one gives the defaults, an invalid group its defaults and a finding."""
+    """Read the file, else defaults; an invalid group gets its defaults and a finding."""
     file = user_settings_file()
     try:
         with file.open("rb") as opened:
@@ -146,7 +146,7 @@ def parse_user_settings(text: str) -> dict[str, Any]:
 
 
 def _describe_problem(name: str, group: object) -> str:
-    """Describe the first invalid value of a group: `trust.claims is 'maybe'; it must be count or candidate`."""
+    """Describe a group's first invalid value: `trust.claims is 'x'; it must be ...`."""
     if not isinstance(group, dict):
         return f"{name} is {_quoted(group)}; it must be a group"
     types = get_type_hints(_GROUPS[name], include_extras=True)
@@ -183,7 +183,7 @@ _VALUE: Final = lazy_regex(r"(name|email)\s*=\s*(.+)", re.IGNORECASE)
 
 
 def own_names() -> tuple[str, ...]:
-    """Return the names of the user who runs this process, each once; the first one is the login name.
+    """Return each name of the user of this process once, the login name first.
 
     The system knows login and full name, Git name and email address; further ones are in `decisions.names` of the
     user's own settings. Environment variables such as `USER` have no say.
@@ -193,7 +193,7 @@ def own_names() -> tuple[str, ...]:
 
 
 def find_own_name(name: str, names: tuple[str, ...]) -> str:
-    """Return the own name that equals a name except for upper and lower case, "" if none does."""
+    """Return the own name equal to a name except for case; "" if none is."""
     wanted = name.strip().casefold()
     return next((one for one in names if one.casefold() == wanted), "")
 
@@ -209,7 +209,7 @@ def _system_names() -> Iterator[str]:
 
 
 def _git_names() -> Iterator[str]:
-    """Yield name and email address of the user's own configuration of Git; no program is run."""
+    """Yield name and email from the user's own Git configuration; runs no program."""
     config = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config")
     for file in (Path("~/.gitconfig"), config / "git" / "config"):
         try:

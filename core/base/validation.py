@@ -1,4 +1,4 @@
-"""Checks of values and IDs that a caller gives: each raises an error with field and value, or the nearest ID."""
+"""Checks of given values and IDs: errors name field and value, or the nearest ID."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def name_ids(ids: Sequence[str]) -> str:
 
 
 def suggest_id(name: str, known: Collection[str]) -> str:
-    """Return "; did you mean ID?" with the known ID nearest to `name` or with a part like it, "" if none is near."""
+    """Return "; did you mean ID?" with the nearest known ID, "" if none is near."""
     from rapidfuzz import fuzz, process  # only for a mistyped ID
 
     near = process.extractOne(name[:_MAX_NAME].casefold(), list(known), scorer=fuzz.WRatio, score_cutoff=_MIN_RATIO)

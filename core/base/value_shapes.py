@@ -1,4 +1,4 @@
-"""Shapes of possible secrets: names before a value, and whether a value is a placeholder, code, random or public."""
+"""Shapes of secrets: names, and values (placeholder, code, random or public)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 @cache
 def _hints() -> re.Pattern[str]:
-    """Any of `ASSIGNED_HINTS`. Both cases are written out, which is several times faster than the flag."""
+    """Any of `ASSIGNED_HINTS`; both cases are written out, several times faster."""
     return re.compile(
         "|".join("".join(f"[{_CASES.get(char, char + char.upper())}]" for char in hint) for hint in ASSIGNED_HINTS)
     )
@@ -108,7 +108,7 @@ def is_sample_password(value: str) -> bool:
 
 
 def is_spoken_password(value: str, *, is_certain: bool) -> bool:
-    """Return whether an unquoted value in a sentence looks like a password, unlike words, numbers and code.
+    """Return whether an unquoted value looks like a password, unlike words and code.
 
     `is_certain` is whether "password is" precedes it; then letters with digits are enough.
     """

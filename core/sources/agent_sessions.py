@@ -1,4 +1,4 @@
-"""Sessions of agents: read the records that hooks write, and the state that follows from them.
+"""Sessions of agents: read the records of hooks, and find the state by them.
 
 Facts come before inference from the ages of files (docs/agents.md#sessions, docs/adapters.md#states).
 """
@@ -96,7 +96,7 @@ _MAX_FILES: Final = 10
 
 
 class SessionWork(Struct, frozen=True):
-    """The records of one session: its own, if this machine has it, and its tasks with its attempts at them."""
+    """Records of a session: its own if this machine has it, its tasks and attempts."""
 
     id: str  # of its loop
     record: AgentSession | None
@@ -179,7 +179,7 @@ def _iterations(work: SessionWork) -> list[Iteration]:
 
 
 def decide(work: SessionWork, moment: Moment) -> State:
-    """Return the state of a session; the end of its process or of the session decides first, then its turn."""
+    """Return the state: the end of process or session decides first, then the turn."""
     record, last = work.record, work.last_activity
     quiet = moment.now - last if last is not None else LOST_AFTER
     since = f"last event {minute_of(last)} UTC" if last is not None else "no event has a time"
@@ -218,7 +218,7 @@ def decide(work: SessionWork, moment: Moment) -> State:
 
 
 def _ended(work: SessionWork, why: str, *, is_certain: bool) -> State:
-    """Return the state of a session that ended; without an outcome, only that it ended is known."""
+    """Return the state of an ended session; without an outcome, only that it ended."""
     status = _RESULTS.get(work.outcome)
     if status is None:
         return State(LoopStatus.COMPLETED, "ended without a check", Liveness.ENDED, why)
@@ -227,7 +227,7 @@ def _ended(work: SessionWork, why: str, *, is_certain: bool) -> State:
 
 
 def join_session(loop: Loop, row: Loop) -> Loop:
-    """Add what hooks recorded about the newest session of a loop to the loop that was read from other files.
+    """Add what hooks recorded about a loop's newest session to the adapter's loop.
 
     `loop` is that of an adapter; `row` is of `build_session_loop`. The state of a runner's loop stays.
     """
@@ -258,7 +258,7 @@ def join_session(loop: Loop, row: Loop) -> Loop:
 
 
 def _knows_more(row: Loop, loop: Loop) -> bool:
-    """Return whether the state from hooks counts, not that from the files of the agent."""
+    """Return whether hooks' state counts, not that from the agent's files."""
     has_ended = row.liveness in (Liveness.ENDED, Liveness.DEAD)
     if row.status is LoopStatus.UNKNOWN:
         return False

@@ -1,4 +1,4 @@
-"""Find anchors that were removed or renamed: first in the working tree, then in the history of Git.
+"""Find anchors that were removed or renamed: in the working tree, then in Git.
 
 Only what Git shows as existed, then removed or renamed, is a change (docs/curation.md#anchors).
 """
@@ -36,7 +36,7 @@ _DEFINES: Final = (
 
 
 class Wanted(NamedTuple):
-    """An anchor to check, when its pattern was learned, and the commit at that time; None and "" if unknown."""
+    """An anchor to check; time and commit of learning it, None and "" if unknown."""
 
     anchor: Anchor
     since: datetime | None = None
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
 
 
 class _Removal(NamedTuple):
-    """A commit that removed a file or a name, its time, and the new path of a renamed file, unless it is unusable."""
+    """A commit that removed a file or name; `to` is a renamed file's path if usable."""
 
     commit: str
     at: float
@@ -60,7 +60,7 @@ class WorkingTree:
         self._read: dict[str, RawFile | Problem | None] = {}
 
     def has(self, anchor: Anchor) -> bool:
-        """Return whether an anchor is there; also if that is unknown, as of a file that is too large."""
+        """Return whether an anchor exists; True if unknown, as in a file too large."""
         if not anchor.name:
             return os.path.lexists(self._project / anchor.file)
         if anchor.file not in self._read:
@@ -70,7 +70,7 @@ class WorkingTree:
 
 
 def find_changes(project: Path, wanted: Iterable[Wanted], seconds: float = SECONDS) -> dict[Wanted, AnchorChange]:
-    """Return what became of the anchors that the project no longer has, as far as Git shows it.
+    """Return what became of anchors the project no longer has, as far as Git shows.
 
     An anchor of another repository, one that was removed before its pattern was learned, and one whose removal is not
     committed have no change. Raises GitFailed if nothing is known.
@@ -105,14 +105,14 @@ class _Search:
         return found
 
     def _without_foreign(self, missing: Sequence[Wanted]) -> list[Wanted]:
-        """Leave out anchors that were learned at a commit which this repository does not have."""
+        """Leave out anchors learned at a commit that this repository does not have."""
         commits = list({one.commit for one in missing if one.commit})
         found = self._git.exist([f"{commit}^{{commit}}" for commit in commits])
         known = {"", *(commit for commit, exists in zip(commits, found, strict=True) if exists)}
         return [one for one in missing if one.commit in known]
 
     def _split(self, missing: Sequence[Wanted]) -> tuple[list[Wanted], list[Wanted]]:
-        """Return the anchors whose file is neither in HEAD nor in the working tree, and those whose file is in HEAD."""
+        """Return anchors whose file is neither in HEAD nor the tree, and those in HEAD."""
         files = list({one.anchor.file for one in missing})
         is_there = dict(zip(files, self._git.exist([self._at("HEAD", file) for file in files]), strict=True))
         lost = [one for one in missing if not is_there[one.anchor.file] and not self._tree.has(Anchor(one.anchor.file))]
@@ -133,7 +133,7 @@ class _Search:
     # Files
 
     def _find_removals(self, files: set[str], since: float | None) -> None:
-        """Find the newest removal of each file, and of each new name that a renamed file had later."""
+        """Find the newest removal of each file and of later names of renamed files."""
         for _ in range(_MOST_RENAMES):
             files = {file for file in files - self._removals.keys() if not self._tree.has(Anchor(file))}
             commits = self._commits(sorted(files), since, _MOST_COMMITS) if files else {}
@@ -151,7 +151,7 @@ class _Search:
             files = {one.to for one in self._removals.values() if one.to}
 
     def _find_renames(self, commits: set[str]) -> dict[tuple[str, str], str]:
-        """Return the new paths in the project of the files that commits renamed, by commit and path.
+        """Return new paths in the project of renamed files, by commit and path.
 
         A path that no anchor can have is "".
         """
@@ -180,7 +180,10 @@ class _Search:
         return last if last and self._tree.has(Anchor(last)) else ""
 
     def _explain_file(self, one: Wanted) -> AnchorChange | None:
-        """Return what became of an anchor whose file is not in HEAD; None if nothing, or only its name is missing."""
+        """Return what became of an anchor whose file is not in HEAD.
+
+        None if nothing, or only its name is missing.
+        """
         chain = self._chain(one.anchor.file)
         if not chain or (one.since is not None and chain[0][1].at <= one.since.timestamp()):
             return None
@@ -213,7 +216,7 @@ class _Search:
         return found
 
     def _find_versions(self, names: Sequence[str], since: float | None) -> list[tuple[_Removal, str]]:
-        """Return the versions of a file, newest first, each with the commit that made it; the last is from before."""
+        """Return versions of a file, newest first, with commits; the last is from before."""
         versions: list[tuple[_Removal, str]] = []
         for name in names:
             commits = self._commits([name], since, _MOST_VERSIONS)
@@ -248,7 +251,7 @@ class _Search:
 def _find_removal(
     anchor: Anchor, versions: Sequence[tuple[_Removal, str]], texts: Mapping[str, str]
 ) -> _Removal | None:
-    """Return the commit after the newest version that has the name; None if no version has it."""
+    """Return the commit after the newest version with the name; None if none has it."""
     newer = None
     for removal, spec in versions:
         if spec in texts and anchor.is_in(texts[spec]):

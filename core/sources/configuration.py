@@ -133,7 +133,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
 
 
 def _with_user_policy(found: Configuration) -> Configuration:
-    """Apply the user's own policy for held texts; a setting of the project may only be stricter."""
+    """Apply the user's policy for held texts; a project may only be stricter."""
     settings, sources = found.settings, dict(found.sources)
     for name, value in read_user_settings().scan.orders().items():
         setting = SETTINGS[f"scan.{name}"]

@@ -1,7 +1,4 @@
-"""Read and join tasks and attempts of `tasks/<id>/`; read the action log of an attempt on demand.
-
-See docs/file-formats.md#tasks.
-"""
+"""Read tasks and attempts, action logs on demand; docs/file-formats.md#tasks."""
 
 from __future__ import annotations
 
@@ -280,7 +277,7 @@ def _join_parts(parts: list[Attempt]) -> Attempt:
 
 
 def count_actions(file: str, data: bytes) -> tuple[tuple[Attempt, ...], tuple[Finding, ...]]:
-    """Count the actions in an `actions.jsonl`, as part of its attempt; nothing outside of an attempt's folder."""
+    """Count an attempt's actions in `actions.jsonl`; none outside attempt folders."""
     number = attempt_number(file)
     if number is None or number >= MAX_ATTEMPTS:
         return (), ()
@@ -428,7 +425,7 @@ class Actions(Sequence[Action]):
         return [summarize_action(line) for line in self._raw(range(start, end))]
 
     def find_newest(self, most: int, size: int) -> int:
-        """Return the position of the first of the newest actions: at most `most`, with at most `size` bytes."""
+        """Return where the newest actions begin: at most `most`, of at most `size` bytes."""
         ends = self._lines.ends
         by_size = bisect_left(self._lines.starts, ends[-1] - size) if ends else 0
         return max(len(self) - most, by_size, 0)

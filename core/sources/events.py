@@ -45,7 +45,7 @@ _decoder: Final = msgspec.json.Decoder(Event)
 
 
 def read_events(file: str, data: bytes) -> tuple[list[Event], tuple[Finding, ...]]:
-    """Read the complete lines of an event log, oldest first; of several events with the same ID, the first is used."""
+    """Read an event log's complete lines, oldest first; the first of an ID counts."""
     events: dict[str, Event] = {}
     findings: list[Finding] = []
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
@@ -58,7 +58,7 @@ def read_events(file: str, data: bytes) -> tuple[list[Event], tuple[Finding, ...
 
 
 def decode_event(file: str, place: str, line: bytes, findings: list[Finding]) -> Event | None:
-    """Decode a line of the event log; None if it is not an event. Adds to `findings` what is wrong with it."""
+    """Decode a line of the event log, None if invalid; add problems to `findings`."""
     return _read_line(line) or _read_tolerantly(file, place, line, findings)
 
 
@@ -138,7 +138,7 @@ def _read_error(fields: Fields) -> ErrorNote:
 
 
 def append_events(paths: ProjectPaths, *events: Event) -> None:
-    """Append all events or none; they are on disk on return. Trials are signed with the user's key of the project.
+    """Append all events or none, durably; trials are signed with the user's key.
 
     Raises BadInput if a text is not valid Unicode (a lone surrogate), and Unwritable if the log cannot be written or
     is outside the project. After an error the log is unchanged.
@@ -148,7 +148,7 @@ def append_events(paths: ProjectPaths, *events: Event) -> None:
 
 
 def append_assignments(paths: ProjectPaths, *events: Event) -> None:
-    """Append the assignments that no other process has recorded since this one read the log; see `append_events`."""
+    """Append assignments that no other process recorded since; see `append_events`."""
     _require_inside(paths)
     log = AppendLog(paths.events)
     with log.locked():
@@ -158,7 +158,7 @@ def append_assignments(paths: ProjectPaths, *events: Event) -> None:
 
 
 def _find_newest_assignments(paths: ProjectPaths, log: AppendLog) -> set[tuple[str, str]]:
-    """Return the task and the pattern of the user's own assignments at the end of the log."""
+    """Return task and pattern of the user's own assignments at the end of the log."""
     size = log.path.stat().st_size if log.path.is_file() else 0
     lines = log.read(max(size - _NEWEST_BYTES, 0))[0].split(b"\n")
     found = [event for line in lines if b'"assigned"' in line and (event := _read_line(line)) is not None]
@@ -167,7 +167,7 @@ def _find_newest_assignments(paths: ProjectPaths, log: AppendLog) -> set[tuple[s
 
 
 def _require_inside(paths: ProjectPaths) -> None:
-    """Raise Unwritable if the log is outside the project, or too large to get more events."""
+    """Raise Unwritable if the log is outside the project or too large for more."""
     try:
         file = paths.inside(paths.relative(paths.events))
     except BadInput as error:

@@ -106,13 +106,13 @@ def fold(
 
 
 def fold_log(decisions: Sequence[Decision], claims: Collection[str], origins: Origins) -> CurationState:
-    """Compute the state after the decisions of a log, with what is known about its records; see `fold`."""
+    """Compute the state after a log's decisions and known origins; see `fold`."""
     state = fold(decisions, claims, do_claims_count=origins.do_claims_count)
     return with_lost_words(state, origins.lost_words(decisions, claims))
 
 
 def with_lost_words(state: CurationState, lost: Mapping[str, LastWord]) -> CurationState:
-    """Withhold the texts that this user withheld by decisions that the log has lost; `lost` is by pattern."""
+    """Withhold texts that this user withheld in lost decisions; `lost` is by pattern."""
     words = {subject: word for subject, word in lost.items() if word.effect is not Effect.APPROVES}
     if not words:
         return state
@@ -142,7 +142,7 @@ def with_lost_words(state: CurationState, lost: Mapping[str, LastWord]) -> Curat
 def with_proposals(
     state: CurationState, decisions: Iterable[Decision], proposed: Sequence[ProposedDecision]
 ) -> CurationState:
-    """Add the newest proposals of agents that were not rejected, and on whose subjects no decision was made since.
+    """Add agents' newest proposals not rejected and not answered by a later decision.
 
     `state` is that after `decisions`. The proposal to undo a decision waits until that is undone.
     """
@@ -283,7 +283,7 @@ class _State:
             self.bursts[decision.subject] = (*self.bursts.get(decision.subject, ()), verdict)
 
     def _review(self, decision: Decision) -> None:
-        """Record that the pattern's text was reviewed, and approved unless it was deprecated."""
+        """Record that the text was reviewed, and approved unless it was deprecated."""
         subject, text = decision.subject, _text(decision.after.get("content_hash"))
         if not text:
             return
@@ -298,7 +298,7 @@ class _State:
                 self.cleared[subject] = known_rules | {text: max(_scan_rules(decision), known_rules.get(text, 0))}
 
     def _edit(self, decision: Decision, *, approves: bool) -> None:
-        """Approve an edited text if `approves`, and move a pin of the old text to the new one."""
+        """Approve an edited text if `approves`; move the old text's pin to it."""
         if approves:
             self._review(decision)
         else:
@@ -308,7 +308,7 @@ class _State:
             self.pins[decision.subject] = replace(pin, content_hash=text)
 
     def _guide(self, decision: Decision) -> None:
-        """Record that agents get the text as guidance, if a person decided; it may still be held or blocked."""
+        """Record a person's text as guidance for agents; it may still be held or blocked."""
         subject, text = decision.subject, _text(decision.after.get("content_hash"))
         if text and decision.decided_by is Author.PERSON:
             self.guidance[subject] = self.guidance.get(subject, frozenset()) | {text}

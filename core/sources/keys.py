@@ -1,4 +1,4 @@
-"""Keys of JSON objects: spellings, structs of known keys, their tolerant conversion, and edits in the style of a file.
+"""Keys of JSON objects: spellings, structs, tolerant conversion, and edits.
 
 Keys in camelCase are read as snake_case: only known keys are renamed, and only in objects with fixed keys. The objects
 of most agents are converted to structs by msgspec. If a key has another spelling, or a value another type, the keys of
@@ -193,7 +193,7 @@ _K = TypeVar("_K", bound="Keys")
 
 
 class Keys(Struct, kw_only=True, gc=False):
-    """Base of the structs; the value of a missing or invalid key is None, of a text None or "".
+    """Base of the structs; a missing or invalid key is None, of a text None or "".
 
     The annotation of a field has its other names (`Names`), and if necessary a function that reads it from `Fields` by
     these names. A field whose JSON name is not one of them is only read by that function.
@@ -277,7 +277,7 @@ def _convert(kind: type[_K], mapping: Mapping[str, Any]) -> _K | None:
 
 @cache
 def _usual(kind: type[_K], *, is_nested: bool = False) -> type[_K]:
-    """Return a subclass to which an object is only converted if no other spelling of a key counts in it."""
+    """Return a subclass that converts an object only if no other key spelling counts."""
     layout = _layout(kind)
     others = layout.others.union(layout.later if is_nested else ())
     fields: list[Any] = [

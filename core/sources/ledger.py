@@ -1,4 +1,4 @@
-"""The decision log of a project: its lines and their hash chain (docs/safety.md#log), and appending decisions."""
+"""Decision log of a project: hash chain (docs/safety.md#log) and appending."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DecisionLog(IncrementalLines):
 
     @property
     def proposed(self) -> tuple[ProposedDecision, ...]:
-        """All decisions that agents proposed, oldest first; the same tuple until one is added."""
+        """Agents' proposals, oldest first; the same tuple until one is added."""
         if len(self._proposals) != len(self._proposed):
             self._proposals = tuple(self._proposed)
         return self._proposals
@@ -334,7 +334,7 @@ class Ledger:
                 self.origins.add_head(self.log.places, len(self.log.by_id))
 
     def claims(self) -> frozenset[str]:
-        """Return the IDs of the decisions that were made elsewhere and are not confirmed here."""
+        """Return IDs of decisions that were made elsewhere and are not confirmed here."""
         decisions, version = self._log().decisions, self.origins.refresh()
         if self._claims[0] != version or self._claims[1] is not decisions:
             self._claims = version, decisions, self.origins.claims(decisions, self.log.places)
@@ -362,7 +362,7 @@ class Ledger:
         return self._log().decisions
 
     def counting_decisions(self) -> tuple[Decision, ...]:
-        """Return the decisions that were made or confirmed here; all of them in a trusted path."""
+        """Return decisions made or confirmed here; all of them in a trusted path."""
         decisions, claims = self.decisions(), self.claims()
         if not claims or self.origins.do_claims_count:
             return decisions
@@ -392,7 +392,7 @@ class Ledger:
         return known[2]
 
     def state_with(self, more: Sequence[Decision]) -> CurationState:
-        """Return the state if these own decisions followed those of the log, without proposals."""
+        """Return the state if these own decisions followed the log, without proposals."""
         claims = self.claims()
         return fold_log((*self.log.decisions, *more), claims, self.origins)
 

@@ -31,7 +31,7 @@ class Processes(Protocol):
         """Start time in UTC; `ALWAYS` if unknown, None if the process does not run."""
 
     def find(self, program: str, folder: Path) -> int | None:
-        """Return the pid of a program, or script, that runs in a working folder; None if there is none."""
+        """Return the pid of a program or script in a working folder; None if none runs."""
 
 
 class ProcFiles:
@@ -70,7 +70,7 @@ class ProcFiles:
         return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
 
     def _stat(self, pid: int) -> list[bytes]:
-        """Return the fields of `/proc/PID/stat` after the name, which may have spaces; [] if it ended."""
+        """Return `/proc/PID/stat` after the name, which may have spaces; [] if it ended."""
         try:
             line = (self._root / str(pid) / "stat").read_bytes()
         except OSError:
@@ -112,7 +112,7 @@ def system_processes() -> Processes:
 
 @cache
 def process_space() -> str:
-    """Return where pids of this process have a meaning: the machine and its namespace; "" if unknown."""
+    """Return where this process's pids are valid: machine, namespace; "" if unknown."""
     try:
         return f"{os.uname().nodename} {Path('/proc/self/ns/pid').readlink()}"
     except (AttributeError, OSError):
@@ -120,7 +120,7 @@ def process_space() -> str:
 
 
 def is_running(pid: int, started: datetime, processes: Processes) -> bool:
-    """Return whether the process with this pid and start runs; a later one can have the same pid."""
+    """Return whether the process with this pid and start runs; pids can be reused."""
     found = processes.started_at(pid) if 0 < pid <= MAX_PID else None
     return found is not None and (ALWAYS in (found, started) or abs(found - started) <= _START_TOLERANCE)
 
@@ -140,7 +140,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class State(Struct, frozen=True):
-    """How a loop is: its status, the reason in the words of its program, and whether and why it still runs."""
+    """A loop's status, reason in its program's words, and whether and why it runs."""
 
     status: LoopStatus = LoopStatus.UNKNOWN
     reason: str = ""

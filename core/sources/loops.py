@@ -1,4 +1,4 @@
-"""Read loop states, registries, heartbeats, analytics and crash logs; read the details of one loop on demand.
+"""Read loop states, registries, heartbeats, analytics, crash logs and details.
 
 See docs/file-formats.md#loops. Details never fail: missing and unreadable files are skipped, long texts are truncated.
 """
@@ -87,7 +87,7 @@ class LoopRecords(Struct, frozen=True):
 
 
 def read_loops(file: str, value: Any, modified_at: datetime) -> LoopRecords:
-    """Read a decoded JSON file about loops (see `loop_source`), and the reflections in it."""
+    """Read a decoded file about loops (see `loop_source`), with its reflections."""
     findings: list[Finding] = []
     source = loop_source(file)
     if source in _REGISTRIES and isinstance(value, list):
@@ -125,7 +125,7 @@ def read_crash_log(file: str, data: bytes, modified_at: datetime) -> LoopFact:
 
 
 def loop_of(file: str, inner_id: str) -> str:
-    """Return the loop ID: from the directory, else the ID in the file, else the file's name."""
+    """Return the loop ID: from the directory, else the file, else the file's name."""
     directory = loop_directory(file)
     if directory:
         return directory.rpartition("/")[2]
@@ -144,7 +144,7 @@ class _Rest(Struct, frozen=True):
 
 
 def _read_rest(fields: Fields, *_: str) -> _Rest:
-    """Read the rest; "completed" together with an error means that the iteration ended without success."""
+    """Read the rest; "completed" with an error means an end without success."""
     failures = tuple(_failures(fields))
     word = fields.text("outcome", "status", "verification_status")
     is_just_finished = bool(failures) and normalize.word(word) in ("completed", "complete", "done")
@@ -269,7 +269,7 @@ class _MeasuredIterationKeys(Keys):
 
 
 class _MeasuredKeys(Keys):
-    """Keys of analytics (except `end_time`, which is never updated) and of the best output."""
+    """Keys of analytics and best output; `end_time` is never updated, so not read."""
 
     loop_id: Annotated[Text, Names(*normalize.LOOP_ID)] = None
     task_description: Annotated[Text, Names(*normalize.TASK)] = None
@@ -516,7 +516,7 @@ def _quality(score: float | None, rate: float | None) -> float | None:
 
 
 def _failures(fields: Fields) -> Iterator[Failure]:
-    """Read errors: a list or a single one, as objects or texts, also those of the test results."""
+    """Read errors: a list or a single one, objects or texts, also in test results."""
     message = fields.text("error_message", "errorMessage")
     if message.strip():
         yield Failure(error_type=fields.text("error_type", "errorType")[:MAX_TEXT], message=message[:MAX_TEXT])

@@ -1,4 +1,4 @@
-"""Normalize words and spellings (docs/file-formats.md#words-and-spellings), and read JSON objects by field.
+"""Normalize spellings and read fields; docs/file-formats.md#words-and-spellings.
 
 Every function accepts any decoded value and returns None, "" or () for an invalid one. With `Fields`, it becomes a
 finding too.
@@ -136,7 +136,7 @@ def number(value: Any) -> float | None:
 
 
 def duration(value: Any) -> float | None:
-    """Return a number from 0 to `MAX_COUNT` in the unit that it is written in; None for anything else."""
+    """Return a number from 0 to `MAX_COUNT`, unit unchanged; None for anything else."""
     found = number(value)
     return found if found is not None and 0 <= found <= MAX_COUNT else None
 

@@ -64,7 +64,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
 
 
 def parse_file(file: str, kind: RecordKind, raw: RawFile, known: KnownRecords | None = None) -> ParsedFile | Problem:
-    """Parse `file`, or return the problem that makes it unreadable as a whole; logs are read by `core.index.logs`.
+    """Parse `file`, or return its problem as a whole; `core.index.logs` reads logs.
 
     `known` are the pattern records of its last parse, which makes this one faster; they are replaced.
     """
@@ -186,7 +186,7 @@ def _group_of(finding: Finding, numbers: Iterator[int]) -> Hashable:
 
 
 def _kind(finding: Finding) -> Hashable:
-    """Group key, equal for findings of one file that differ only in index, line number and values."""
+    """Group key, equal if a file's findings differ only in index, line and values."""
     place = _PLACES.sub("*", finding.pointer)
     return finding.code, finding.severity, place, _VALUES.sub("*", finding.message)
 

@@ -1,4 +1,4 @@
-"""Read pattern files of every layout as `Pattern` records (docs/file-formats.md#pattern-records), and the archives.
+"""Read pattern files and archives; docs/file-formats.md#pattern-records.
 
 A file is split into records before any record is decoded, so that a defective record affects only itself.
 """
@@ -290,7 +290,7 @@ def read_pattern(record: Fields, item: PatternItem, copy_folder: str) -> Pattern
 
 
 def read_content_hash(record: Mapping[str, Any], type_of_file: PatternType) -> str:
-    """Return the content hash of a decoded record with an ID, without scanning its text."""
+    """Return the content hash of a record with an ID, without scanning its text."""
     mapping = snake_keys(record)
     pattern_id = id_of(mapping)
     kind = _type_of(mapping, pattern_id, type_of_file) or PatternType.ERROR
@@ -442,7 +442,7 @@ _TEXTS: Final[Mapping[PatternType, Callable[[Any], dict[str, Any]]]] = {
 
 
 def make_title(pattern_id: str, kind: PatternType, name: str, text: Mapping[str, Any]) -> str:
-    """Return a readable title: the name in the record, or one from its ID or text if that is empty."""
+    """Return a readable title: the record's name, else one from its ID or text."""
     if not name and (message := text.get("error_message")):
         return str(message)
     if not name and (slug := _SLUG.fullmatch(pattern_id)):

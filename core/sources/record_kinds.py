@@ -1,4 +1,4 @@
-"""Table of record kinds: which files under `.aiwg` are read, and how; find them all with their stamps.
+"""Record kinds: which files under `.aiwg` are read and how; find all with stamps.
 
 Sweep, parser, schema checks, load order and size limits all use it; see docs/file-formats.md#record-kinds. To add a
 kind, add a row and, for a new collection, its reader in `core.sources.parsed_file` and its parts in `core.index.parse`.
@@ -360,7 +360,7 @@ def scan(paths: ProjectPaths, unreadable: dict[str, Problem] | None = None) -> d
 
 
 def newest_states(paths: ProjectPaths, count: int) -> dict[str, Stamp]:
-    """Return the state files that changed last, without listing all folders; empty if there are not `count` of them."""
+    """Return the `count` newest state files without a full search; {} if fewer exist."""
     found: dict[str, Stamp] = {}
     for home in HOME_FOLDERS:
         if _folder_status(paths.project / home) is None:
@@ -437,7 +437,7 @@ def _file_stamp(paths: ProjectPaths, relative: str) -> Stamp | None:
 
 
 class FolderWalk:
-    """Walks through folders, and compares the files in them with those that are known.
+    """Walks through folders and compares their files with those that are known.
 
     `files` are known stamps by path, `folders` known listings. `progress` is called for each folder that is listed with
     the number of files found before it. After `run`, `changed` has the files with another stamp or none, `left` the
@@ -465,7 +465,7 @@ class FolderWalk:
         self.seen: set[str] = set()
 
     def run(self, tops: Iterable[str]) -> None:
-        """Walk through folders and all below them. Links to folders are not followed, but for the roots."""
+        """Walk through folders and all below; follow links only at the roots."""
         pending = list(tops)
         while pending:
             folder = pending.pop()
@@ -495,7 +495,7 @@ class FolderWalk:
         self.listed[folder] = self._list(folder, stamp_row(os.lstat(self._project + folder)))
 
     def _names_in(self, folder: str, status: os.stat_result) -> tuple[str, str]:
-        """Return the names of the folders and record files in a folder, which is listed if it changed."""
+        """Return names of folders and record files; list a folder only if it changed."""
         known, row = self._folders.get(folder), stamp_row(status)
         if known is not None and known[1:5] == row:
             self.seen.add(folder)

@@ -62,7 +62,7 @@ _Place = tuple[str, str, int | None, int | None]  # Loop, task (only without a l
 def read_reflections(
     file: str, value: Any, modified_at: datetime
 ) -> tuple[tuple[Reflection, ...], tuple[Finding, ...]]:
-    """Read all reflections in a file whose kind has a reflection `shape`, except those of files about loops."""
+    """Read all reflections of a file with a `shape`, except files about loops."""
     findings: list[Finding] = []
     kind = kind_of(file)
     shape = kind.shape if kind is not None else ""
@@ -137,7 +137,7 @@ def make_reflection(
     learning: str,
     **values: Any,
 ) -> Reflection:
-    """Create a reflection, with other `values`; without `at`, it has the approximate time `other_time`."""
+    """Create a reflection with `values`; without `at`, `other_time` approximates it."""
     made = Reflection(
         id="",
         shape=shape,
@@ -299,7 +299,7 @@ def _loop_of_document(fields: Fields, task_id: str) -> str:
 
 
 def loop_of_reflection(file: str) -> str:
-    """Return the loop ID from the folder above or below `reflections/` outside the memory, or ""."""
+    """Return the loop ID above or below `reflections/` outside the memory, or ""."""
     parts = file.split("/")
     if parts[2] == "reflections":
         return parts[-2] if len(parts) > 4 else ""
@@ -366,7 +366,7 @@ def join_group(key: str, group: Iterable[Reflection], aliases: Mapping[str, str]
 
 
 def _with_id(reflection: Reflection, text: str, **changes: Any) -> Reflection:
-    """Change some fields and set the ID, made from the loop or task, attempt, iteration and text."""
+    """Change fields; set the ID from loop or task, attempt, iteration and text."""
     loop_id, iteration = changes.get("loop_id", reflection.loop_id), changes.get("iteration", reflection.iteration)
     owner = loop_id or changes.get("task_id", reflection.task_id)
     return replace(reflection, id=reflection_id(owner, reflection.attempt, iteration, text), **changes)
@@ -455,7 +455,7 @@ def _merge(copies: Sequence[Reflection]) -> dict[str, Any]:
 
 
 def read_memory(file: str, value: Any, modified_at: datetime) -> tuple[tuple[MemoryTask, ...], tuple[Finding, ...]]:
-    """Read the tasks of a decoded task file, or of `MEMORY_INDEX` (these are `indexed`).
+    """Read the tasks of a task file or of `MEMORY_INDEX` (these are `indexed`).
 
     `modified_at` is the file's mtime in UTC, used for tasks without a time.
     """

@@ -1,4 +1,4 @@
-"""Schemas of the records on disk (docs/file-formats.md#schemas), and the check of records against them.
+"""Schemas of records on disk, and checks; docs/file-formats.md#schemas.
 
 Readers, the check of imports and the key order of exports use them. In the table, the value of one or several keys is a
 name of `_TYPES`, allowed words (`a | b | (c)`, where `c` is accepted but not documented), an object of keys, or a list

@@ -1,4 +1,4 @@
-"""Read and write the evidence of a team's other projects (docs/file-formats.md#team-evidence)."""
+"""Evidence of a team's other projects; docs/file-formats.md#team-evidence."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, OverflowError, Recursion
 
 
 class TeamEvidenceLog(IncrementalLines):
-    """The sums in a file of team evidence, parsed incrementally; the last line of a pattern is in effect."""
+    """Sums in a team evidence file, read by increments; a pattern's last line counts."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -168,7 +168,7 @@ def _differs(sums: TeamSums, before: TeamSums | None) -> bool:
 
 
 def _scale(value: float, exponent: float) -> float:
-    """Return `value * 2 ** exponent`, also where the second factor alone is not a float."""
+    """Return `value * 2 ** exponent`, also if the second factor is not a float."""
     if not value:
         return 0.0
     power = math.log2(value) + exponent if math.isfinite(value) else math.inf
@@ -176,7 +176,7 @@ def _scale(value: float, exponent: float) -> float:
 
 
 class TeamEvidenceWriter:
-    """Writes the evidence of a team's other projects into a project; other writers are locked out by `flock`."""
+    """Writes evidence of a team's other projects; `flock` locks out other writers."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
@@ -185,12 +185,12 @@ class TeamEvidenceWriter:
         self._log = TeamEvidenceLog(paths.relative(self._path))
 
     def read(self) -> TeamEvidence:
-        """Return what the file contains now; raises Unwritable if it exists but cannot be read."""
+        """Return the file's content; raises Unwritable if it exists but is unreadable."""
         self._log.read(self._file.read()[0])
         return self._log.evidence
 
     def is_whole(self, space: str, epoch: datetime, half_life_days: float) -> bool:
-        """Return whether the file has only valid lines, of this space, epoch and half-life; else write all sums."""
+        """Return whether all lines are valid for these values; else write all sums."""
         reference = TeamEvidence(space, epoch, half_life_days)
         return self.read().has_same_reference(reference) and not self._log.findings
 
@@ -202,7 +202,7 @@ class TeamEvidenceWriter:
         changed: Iterable[TeamSums],
         held: Iterable[HeldUses] = (),
     ) -> int | None:
-        """Write changed sums durably; return of how many patterns, or None if the file needed no change.
+        """Write changed sums durably; return the number of patterns, None if unchanged.
 
         Sums without a use are removed. `held` are all results that do not count yet. The file keeps its other sums only
         if it `is_whole`. New lines are appended; the file is replaced if most of its lines would be outdated. Raises
@@ -231,7 +231,7 @@ class TeamEvidenceWriter:
                 return len(new)
 
     def remove(self) -> None:
-        """Delete the file, for a project that left its space; raises Unwritable, also if a link leads to it."""
+        """Delete the file of a project that left its space; Unwritable, also if linked."""
         with as_unwritable(self._path):
             self._paths.unlinked(self._paths.relative(self._path.parent))
             with self._file.locked():

@@ -1,4 +1,4 @@
-r"""Rules of the safety scan, and the search for all of them in one text, in three steps of increasing cost.
+r"""Safety scan rules; all are searched in a text in three steps of rising cost.
 
 `python -m tests.reference` writes `rules.jsonl` from `rule_tables/*.yaml`, and finds the literal parts of all patterns.
 RE2 has no look-around, so the exceptions of a rule are in `unless`. `\W+(?:\w+\W+){0,3}?` is a gap of few words.
@@ -168,7 +168,10 @@ def get_engine() -> Engine:
 
 
 class _Sieve:
-    """Filter for the patterns of one encoding; the bounds of repeats are removed, of short patterns the upper ones."""
+    """Filter for the patterns of one encoding, without the bounds of their repeats.
+
+    Of short patterns, only the upper bounds are removed.
+    """
 
     def __init__(self, narrow: bool, encoding: _Bytes) -> None:
         self._narrow = narrow
@@ -216,7 +219,7 @@ class _Sieve:
         return found
 
     def _compile_loose(self, number: int) -> tuple[Any, bool]:
-        """Compile a pattern without bounds, as a set, which is faster than a pattern; False if it has bounds."""
+        """Compile a pattern without bounds, as a set (faster), and whether it had none."""
         pattern = self._encoded[number]
         loose = _loosen(pattern)
         compiled = _new_set(self._narrow)
@@ -253,7 +256,7 @@ class _LiteralSearch:
 
     @cached_property
     def _by_beginning(self) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """Literal parts with the part of a folded text that they need, by the beginning of that."""
+        """Pairs of literal part and its folded text, by the beginning of the folded text."""
         found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         for text in self.texts:
             folded = text.casefold()
@@ -332,7 +335,7 @@ def _loosen(pattern: bytes, *, keep_least: bool = False) -> bytes:
 
 
 def remove_bounds(pattern: str, *, keep_least: bool = False) -> str:
-    """Replace bounds of repeats by `*` or `+`, so that an RE2 pattern matches more; `keep_least` only upper bounds."""
+    """Loosen repeat bounds to `*` or `+`; `keep_least` removes only upper ones."""
 
     def loosen(token: re.Match[str]) -> str:
         if token["least"] is None or (keep_least and not token["most"]):

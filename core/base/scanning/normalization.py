@@ -1,4 +1,4 @@
-"""Normalization of texts (compatible forms, no hidden characters, one alphabet), and the scripts of texts."""
+"""Normalization of texts: compatible forms, hidden characters, alphabet; scripts."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ _SHARE: Final = 0.1  # part of the tasks that must be written in a script
 
 
 def find_scripts(text: str) -> tuple[str, ...]:
-    """Find the scripts other than Latin in which a text has words, such as `("Cyrillic", "Greek")`."""
+    """Find scripts of a text's words except Latin, such as `("Cyrillic", "Greek")`."""
     if text.isascii():
         return ()
     names = {unicodedata.name(found[0][0], "").partition(" ")[0].title() for found in _WORDS.finditer(text)}
@@ -145,7 +145,7 @@ def find_scripts(text: str) -> tuple[str, ...]:
 
 
 def find_common_scripts(tasks: Iterable[str]) -> frozenset[str]:
-    """Return the scripts of at least a tenth of the first 100 texts that are not empty."""
+    """Return the scripts in at least a tenth of the first 100 nonempty texts."""
     texts = list(islice(filter(None, tasks), _TASKS))
     counts = Counter(script for text in texts for script in find_scripts(text))
     return frozenset(script for script, count in counts.items() if count >= _SHARE * len(texts))

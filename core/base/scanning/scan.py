@@ -1,4 +1,4 @@
-"""Scan of one text or of a pattern: matching rules, severity and stopped sentences.
+"""Scan of a text or pattern: matching rules, severity and stopped sentences.
 
 A harmless warning of something is distinguished from an instruction (docs/safety.md#warnings).
 """
@@ -57,7 +57,7 @@ def scan_whole_text(text: str) -> tuple[tuple[Suspicion, ...], str]:
 
 
 def keep_worst(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
-    """Return the most severe suspicion of each rule, of several the oldest, most severe first."""
+    """Return each rule's most severe, then oldest suspicion; the most severe first."""
     found: dict[str, Suspicion] = {}
     for one in suspicions:
         known = found.get(one.rule)
@@ -72,7 +72,7 @@ def sort_suspicions(suspicions: Iterable[Suspicion]) -> tuple[Suspicion, ...]:
 
 
 def count_marks(suspicions: Iterable[Suspicion]) -> tuple[int, ...]:
-    """Count suspicions by severity, the most severe first; a higher tuple is a higher risk."""
+    """Count suspicions by severity, most severe first; a higher tuple is more risk."""
     counts = Counter(one.severity for one in suspicions)
     return tuple(counts[severity] for severity in Severity)
 
@@ -181,7 +181,7 @@ def scan_pattern(kind: PatternType, title: str, text: Mapping[str, Any]) -> tupl
 
 
 def find_pattern_scripts(title: str, text: Mapping[str, Any]) -> tuple[str, ...]:
-    """Find the scripts other than Latin in the texts of a pattern; see `find_scripts`."""
+    """Find scripts other than Latin in the texts of a pattern; see `find_scripts`."""
     parts = [title, *(part for _, part in _fields(text))]
     return () if all(map(str.isascii, parts)) else find_scripts("\n".join(parts)[:MAX_SCANNED])
 
@@ -273,7 +273,7 @@ def classify_polarity(text: str, start: int, end: int, *, avoided: bool, happene
 
 
 def find_cited_severity(text: str, start: int, end: int) -> Severity | None:
-    """Return the highest severity of a part that a text forbids or quotes; None if it does neither.
+    """Return the highest severity of a forbidden or quoted part; None if neither.
 
     A part is flagged if the text forbids it, or quotes it in a sentence about texts or attacks. It is held if the text
     quotes it in another sentence. A quotation that the text orders to comply with is none.
@@ -304,7 +304,7 @@ def _is_bad(text: str, start: int, end: int) -> bool:
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
-    """Return whether the part is only mentioned in a changelog, in parentheses or in a description of an option."""
+    """Return whether a changelog, parentheses or option's description mention a part."""
     sentence = _REGEX["mention_break"].split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
     is_described = _REGEX["option"].search(text[start:end]) and _REGEX["described"].match(text, end)
     if not (is_described or _REGEX["changelog"].match(sentence) or _REGEX["example"].search(sentence)):

@@ -1,4 +1,4 @@
-"""Effect of the scan on a text, given the policy and the decisions; descriptions, and notes that replace texts.
+"""Effect of the scan on a text by policy and decisions; notes that replace texts.
 
 A rendered context is also scanned for harm by combination (docs/safety.md#context).
 """
@@ -82,7 +82,7 @@ def find_withhold_reason(
 
 
 def describe_danger(text: str, settings: Settings) -> str:
-    """Return why these settings withhold a text that is not a pattern, or "" if they do not."""
+    """Return why settings withhold a text that is not a pattern; "" if they do not."""
     shown = partial(visible_line, limit=settings.injection.max_field_chars)
     return find_withhold_reason(text, shown, orders=settings.scan.holds_other_texts)
 
@@ -127,12 +127,12 @@ def find_stopping_severity(
 
 
 def pin_covers(pin: Pin, pattern: Pattern) -> bool:
-    """Return whether a person here pinned this text, by scan rules that block it as those of today do."""
+    """Return whether a person pinned this text here under rules that block it alike."""
     return pin.approves and _blocked_since(pattern) <= pin.scan_rules
 
 
 def _blocked_since(pattern: Pattern) -> int:
-    """Return the version of the rules in which the last mark that blocks the text began; 1 if none does."""
+    """Return the rules' version in which the newest blocking mark began; 1 if none."""
     return max((one.since for one in pattern.suspicions if one.severity is Severity.BLOCKED), default=1)
 
 
@@ -192,7 +192,7 @@ _LAYOUT_RULE: Final = "fake-layout"
 
 
 def find_combined_harm(context: str, patterns: Iterable[Pattern], *, orders: bool = True) -> str:
-    """Describe harm that a context contains although no single pattern does; "" if none.
+    """Describe harm of a context that no single pattern has; "" if there is none.
 
     The scan or a person judged the text of each pattern before. `orders` is whether rules of severity `held` count, by
     the policy for these texts.

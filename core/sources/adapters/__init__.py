@@ -1,1 +1,1 @@
-"""Adapters: read-only access to the files of agents and of other runners of loops (docs/adapters.md)."""
+"""Read-only access to files of agents and other loop runners; docs/adapters.md."""

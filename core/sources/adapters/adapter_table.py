@@ -1,4 +1,4 @@
-"""All adapters: those of the program, and those that other packages add (docs/adapters.md#own-adapter)."""
+"""Adapters of the program and of other packages; docs/adapters.md#own-adapter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ marks exists; its `fingerprint` then shows whether it was used."""
 
 
 class KnownAdapter:
-    """An adapter by its name, which is imported and made when it is needed for the first time."""
+    """An adapter, known by its name; imported and created on first use."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ def own_adapters() -> list[Adapter]:
 
 
 def load_adapters(findings: list[Finding]) -> list[KnownAdapter]:
-    """Return all adapters; those of other packages that cannot be loaded are added to `findings`."""
+    """Return all adapters; add a finding for each that cannot be loaded."""
     from importlib.metadata import entry_points  # imports much
 
     known = [KnownAdapter(*row) for row in _OWN]
@@ -109,7 +109,7 @@ def source_titles() -> dict[str, str]:
 
 
 def find_source(text: str) -> str:
-    """Return the name of the source of loops with this name or title; raises BadInput for an unknown one."""
+    """Resolve the name or title of a source of loops; raise BadInput if unknown."""
     titles = source_titles()
     names = {OWN: OWN, f".{OWN}": OWN}
     for name, title in titles.items():

@@ -1,4 +1,4 @@
-"""Files that agents add to their context, and the instructions in them (docs/instructions.md#files).
+"""Files that agents load, and their instructions; docs/instructions.md#files.
 
 An instruction is a statement: a list item or a sentence, with its lines.
 """
@@ -77,7 +77,7 @@ class AgentFile(Struct, frozen=True, kw_only=True):
 
     @property
     def resident(self) -> str:
-        """What is in the context of each session from the start: of a skill, only its name and description."""
+        """Text in the context from the start; of a skill, its name and description only."""
         if self.loading is Loading.START:
             return self.text
         return "\n".join(self.lines[: self.head]) if self.loading is Loading.REQUEST else ""
@@ -111,24 +111,24 @@ def put_first(files: Iterable[AgentFile], agent: str) -> tuple[AgentFile, ...]:
 
 
 def agent_title(name: str) -> str:
-    """Return the title of an agent that is named as in `Loop.agent`; the name itself for others."""
+    """Return the title of an agent named as in `Loop.agent`; of others, the name."""
     return _AGENTS[name].title if name in _AGENTS else name
 
 
 def project_slug(folder: Path) -> str:
-    """Return the name that Claude Code gives to a folder: other characters than letters and digits become hyphens."""
+    """Return Claude Code's folder name: `-` replaces all but letters and digits."""
     return _NOT_IN_SLUG.sub("-", str(folder))
 
 
 def read_agent_files(files: RunnerFiles) -> tuple[AgentFile, ...]:
-    """Read the files that agents load at the start of each session, those of the project first."""
+    """Read the files that agents load at session start, those of the project first."""
     return tuple(one for one in read_all_agent_files(files) if one.loading is Loading.START)
 
 
 def read_all_agent_files(files: RunnerFiles) -> tuple[AgentFile, ...]:
-    """Read the files that agents load at any time, also rules for some paths and skills, those of the project first.
+    """Read all files that agents load at any time, those of the project first.
 
-    A link and the file that it leads to are one.
+    Also rules for some paths, and skills. A link and the file that it leads to are one.
     """
     found: dict[Path, AgentFile] = {}
     names = {name for agent in _AGENTS.values() for name in agent.nested}
@@ -174,7 +174,7 @@ def _add(agent: _Agent, files: RunnerFiles, path: Path, target: Path, found: dic
 
 
 def _read_lines(files: RunnerFiles, path: Path) -> tuple[str, ...]:
-    """Return the masked lines of a file; of a large file the first ones, and a finding."""
+    """Return the masked lines of a file; of a large one the first, and a finding."""
     lines: tuple[str, ...] | None = files.read(path, partial(_masked_lines, files, path), _MAX_READ)
     return lines or ()
 
@@ -213,7 +213,7 @@ def _match(files: RunnerFiles, folder: Path, parts: list[str]) -> Iterator[Path]
 
 
 def _find_nested(files: RunnerFiles, names: set[str]) -> Iterator[Path]:
-    """Yield files with these names in subfolders of the project, the upper ones first; not in those of others."""
+    """Yield files with these names in subfolders but foreign ones, upper ones first."""
     level, count = [files.folders.project], 0
     for depth in range(_MAX_DEPTH + 1):
         below: list[Path] = []
@@ -228,7 +228,7 @@ def _find_nested(files: RunnerFiles, names: set[str]) -> Iterator[Path]:
 
 
 def _with_imports(agent: _Agent, files: RunnerFiles, path: Path) -> Iterator[Path]:
-    """Yield a file and the files of the project that it imports, each once, the nearest first."""
+    """Yield a file and the project files that it imports, each once, nearest first."""
     level, known = [path], {path}
     for depth in range(_MAX_IMPORTS + 1):
         yield from level
@@ -261,7 +261,7 @@ def _resolve(path: Path) -> Path:
 
 
 def _read_head(lines: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], int]:
-    """Return the fields between `---` lines at the start, each as a list, and the number of these lines.
+    """Return the fields between leading `---` lines as lists, and the lines' number.
 
     They are not decoded as YAML: `globs: *.ts` is not valid, but usual.
     """
@@ -291,7 +291,7 @@ def _count_loaded(agent: _Agent, path: Path, lines: tuple[str, ...]) -> int:
 
 
 def read_instructions(files: Iterable[AgentFile]) -> tuple[InstructionFile, ...]:
-    """Return the instructions of all files, without the text that ralphdeck itself wrote into them."""
+    """Return the instructions of all files, without text that ralphdeck wrote there."""
     found, left = [], MAX_STATEMENTS
     for file in files:
         statements = tuple(islice(_statements(file), min(left, _MAX_OF_FILE)))
@@ -318,7 +318,10 @@ def _plain(text: str) -> str:
 
 
 def _blocks(lines: Sequence[str], head: int) -> Iterator[tuple[int, int, str, str]]:
-    """Yield first and last line, text and section of each list item and paragraph; an item has that above it."""
+    """Yield first and last line, text and section of each list item and paragraph.
+
+    The text of an item below one that ends with a colon begins with that one.
+    """
     headings: dict[int, str] = {}
     above: list[tuple[int, str]] = []  # items that end with a colon, by their indent
     block: tuple[int, str] | None = None  # first line and text

@@ -1,4 +1,4 @@
-"""Adapter of beads: issues as facts of the sessions that closed them, and memories (docs/adapter-files.md#beads)."""
+"""Adapter of beads: closed issues and memories; docs/adapter-files.md#beads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class BeadsAdapter(Adapter):
 
 
 def closed_issues(files: RunnerFiles, session_ids: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield a label and text of each issue that one of the sessions closed, as facts of its loop."""
+    """Yield label and text of each issue that a session closed, as facts of its loop."""
     count = 0
     for path in _exports(files.folders.roots) if session_ids else ():
         for _, record in _read(files, path, b'"closed_by_session"'):
@@ -79,7 +79,7 @@ def _exports(roots: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(files: RunnerFiles, path: Path, mark: bytes) -> Iterator[tuple[int, Record]]:
-    """Yield the number and content of each line that contains `mark`; lines that cannot be decoded are skipped."""
+    """Yield number and content of lines that contain `mark`; skip undecodable ones."""
     if not files.exists(path):
         return
     decoder = msgspec.json.Decoder(Record)

@@ -1,6 +1,7 @@
-"""Sessions of Claude Code: goals, schedules, background jobs, subagents, headless loops (docs/adapter-files.md#claude).
+"""Adapter of Claude Code (docs/adapter-files.md#claude).
 
-States follow from transcripts (`claude_transcript`), the registry of processes, and jobs.
+Goals, schedules, background jobs, subagents and headless loops. Their states follow from transcripts
+(`claude_transcript`), the registry of processes, and jobs.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _AT_REST: Final = ("answer", "turn-end")
 
 
 class Process(Struct, frozen=True, kw_only=True, gc=False):
-    """A process of the agent, from a file in its registry that it removes at a normal end."""
+    """A process from the agent's registry; it removes its file at a normal end."""
 
     session_id: str
     pid: int
@@ -313,7 +314,7 @@ def _waits(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
 
 
 def _ended(session: Session, signs: Signs, *, is_open: bool) -> _State | None:
-    """Return the state if the session, its job or its result ended without an end of the goal."""
+    """Return the state if session, job or result ended without an end of the goal."""
     job, result = signs.job, session.result
     if job is not None and job.state in _JOB_STATES and (job.state != "working" or is_open):
         status = _JOB_STATES[job.state]
@@ -553,7 +554,7 @@ def _projects(folders: Folders) -> Path | None:
 
 
 def session_folders(files: RunnerFiles) -> list[Path]:
-    """Return the folders that can hold sessions of the project, its folders and its other working trees."""
+    """Return folders for sessions of the project, its folders and other worktrees."""
     projects = _projects(files.folders)
     if projects is None:
         return []
@@ -568,7 +569,7 @@ def session_folders(files: RunnerFiles) -> list[Path]:
 
 
 def _transcripts(files: RunnerFiles) -> Iterator[Path]:
-    """Yield the transcripts of subagents, whose folder has the name of their session, before that of the session."""
+    """Yield transcripts: subagents, in a folder named after their session, before it."""
     for folder in session_folders(files):
         for path in files.names(folder):
             if path.name.endswith(".jsonl"):
@@ -578,7 +579,7 @@ def _transcripts(files: RunnerFiles) -> Iterator[Path]:
 
 
 def _may_belong(files: RunnerFiles, path: Path) -> bool:
-    """Return whether a transcript may be of the project: the names of folders of two projects can begin alike."""
+    """Return whether a transcript may be the project's: folder names can begin alike."""
     cwd = files.remembered(_key(path))
     if not isinstance(cwd, str):
         if any(path.parent.name == project_slug(root) for root in files.folders.roots):

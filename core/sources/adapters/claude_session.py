@@ -1,7 +1,6 @@
-"""What is known about a session of Claude Code: the parts of its records that are used, and what its tools did.
+"""Known facts of a Claude Code session: its record parts, and what its tools did.
 
-The fold of the records is in `core.sources.adapters.claude_transcript`; docs/adapter-files.md#claude describes the
-files.
+`core.sources.adapters.claude_transcript` folds the records; docs/adapter-files.md#claude describes the files.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ def bounded(value: float | None) -> int:
 
 
 class Call(Struct, array_like=True, gc=False):
-    """A tool call without a result; `key` is its command or file, `text` its new code, prompt or question."""
+    """A pending call: command or file (`key`), new code, prompt or question (`text`)."""
 
     tool: str
     key: str = ""
@@ -182,10 +181,9 @@ class OpenError(Struct, array_like=True, gc=False):
 
 
 class Turn(Struct, array_like=True, gc=False):
-    """One turn of an agent, or its work until the goal was judged or a Stop hook blocked.
+    """A turn of an agent, or its work until a goal was judged or a Stop hook blocked.
 
-    `failures` are pairs of tool and message; `fix` is a failed command that passed again, or
-    of which a test did.
+    `failures` are pairs of tool and message; `fix` is a failed command that passed again, or of which a test did.
     """
 
     number: int = 0
@@ -284,7 +282,7 @@ class Session(Struct, array_like=True):
 
     @property
     def pending(self) -> str:
-        """The question of the last tool call without a result, or the tool and its command or file; "" if none."""
+        """Question of the last open tool call, or its tool and key; "" if there is none."""
         asking = [call for call in self.calls.values() if call.tool in ASKING]
         call = (asking or list(self.calls.values()) or [Call("")])[-1]
         return call.text if asking and call.text else f"{call.tool} {call.key}".strip()
@@ -347,7 +345,7 @@ def _key(data: bytes) -> bytes:
 
 
 def find_cost(line: bytes) -> float | None:
-    """Return the reported cost in a record; the names of its fields differ between versions."""
+    """Find the reported cost in a record; its field names differ between versions."""
     found = msgspec.json.decode(line)
     for fields in (found, *(value for value in found.values() if isinstance(value, dict))):
         for name in _COST:
@@ -445,7 +443,7 @@ def add_failure(turn: Turn, tool: str, message: str) -> None:
 
 
 def _add_test_run(state: Session, call: Call, text: str, is_error: bool) -> bool | None:
-    """Note a test run; return whether it passed, None if its status was lost in a pipe."""
+    """Note a test run; return whether it passed, None if a pipe lost its status."""
     turn, found = state.turn, parse_results(text)
     failing = found.failing if found is not None else None
     if not failing and not is_error and (found is None or found.passed is None) and _PIPED.search(call.key):
@@ -457,7 +455,7 @@ def _add_test_run(state: Session, call: Call, text: str, is_error: bool) -> bool
 
 
 def _open(turn: Turn, key: str, message: str, tests: dict[str, str]) -> None:
-    """Note that a command failed; a test that failed before it was repeated, and does not now, was fixed."""
+    """Note a failed command; a test that failed before and does not now was fixed."""
     before = next((one for one in turn.open_errors if one.key == key), None)
     others = [one for one in turn.open_errors if one is not before]
     turn.open_errors = [*others, OpenError(key, message, tests=tests)][-_MAX_OPEN:]
@@ -469,7 +467,7 @@ def _open(turn: Turn, key: str, message: str, tests: dict[str, str]) -> None:
 
 
 def find_failed_tests(text: str) -> dict[str, str]:
-    """Return the messages of the failed tests by test, in the summary of pytest; empty if it does not name all."""
+    """Return messages by failed test from pytest's summary; {} if it omits any."""
     text = text[-_MAX_ERROR_OUTPUT:]
     errors = [found[1].strip() for found in _REPORTED.finditer(text)]
     tests = {}
@@ -510,7 +508,7 @@ def _close(state: Session, key: str, at: str) -> None:
 
 
 def find_message(text: str, cwd: str = "") -> str:
-    """Return the line of an output that describes the error, without exit codes and the path of the project."""
+    """Return the line that describes the error, without exit code and project path."""
     text = _TAG.sub("", text[-_MAX_ERROR_OUTPUT:]).strip()
     text = _EXIT_CODE.sub("", text, count=1).strip() or text
     return find_error(text.replace(f"{cwd}/", "") if cwd else text)

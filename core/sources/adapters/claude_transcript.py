@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: a fold of JSON lines into what is known about a session (docs/adapter-files.md#claude).
+"""Fold of Claude Code transcripts into a session; docs/adapter-files.md#claude.
 
 Only the structure of records counts: a text that quotes a record, a marker or an error means nothing.
 """
@@ -245,7 +245,7 @@ def _add_assistant(state: Session, record: Record) -> None:
 
 
 def _add_usage(state: Session, key: str, id: str, usage: TokenUsage) -> None:
-    """Count the tokens of a message; each of its lines repeats them, and the last one is right."""
+    """Count a message's tokens; each of its lines repeats them, the last is right."""
     counts = [
         usage.input_tokens or 0,
         usage.output_tokens or 0,
@@ -305,7 +305,7 @@ def _add_system(state: Session, record: Record) -> None:
 
 
 def _add_block(state: Session, part: str) -> None:
-    """Count a Stop hook that blocked; its summary and its feedback are two records, in any order."""
+    """Count a blocking Stop hook; summary and feedback are two records in any order."""
     if state.block_part in ("", part):
         state.blocks += 1
         _close_turn(state, state.last)

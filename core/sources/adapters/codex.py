@@ -1,7 +1,4 @@
-"""Adapter of Codex: its sessions, goals and memories, and the fold of a rollout (docs/adapter-files.md#codex).
-
-A rollout is the transcript of one session.
-"""
+"""Adapter of Codex, whose transcripts are rollouts; docs/adapter-files.md#codex."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ _SCRIPT: Final = frozenset({"-c", "-lc", "-ic", "/c"})
 
 
 class Tokens(Struct, array_like=True, gc=False):
-    """Cumulative numbers of tokens; `cached` is a part of `input`, `reasoning` of `output`."""
+    """Cumulative token counts; `cached` is part of `input`, `reasoning` of `output`."""
 
     input: int = 0
     cached: int = 0
@@ -91,7 +88,7 @@ class Call(Struct, array_like=True):
 
 
 class Rollout(Session):
-    """What a rollout shows about its session; turns have an end, and work after it begins another one."""
+    """A session from its rollout; work after the end of a turn begins another turn."""
 
     source: str = ""  # cli, vscode, exec, mcp or subagent
     version: str = ""
@@ -131,7 +128,7 @@ class Rollout(Session):
             self.changed = at
 
     def ask(self, at: str, text: str) -> None:
-        """A prompt, which belongs to the turn that was started for it, unless it is what Codex itself writes."""
+        """Note a prompt in the turn started for it; ignore what Codex itself writes."""
         if text.startswith(_CONTEXT):
             return
         turn = self.open_turn(at)
@@ -276,7 +273,7 @@ def _begin(state: Rollout, meta: SessionMeta, at: str) -> None:
 
 
 def _is_copied(state: Rollout, payload: Payload, at: str) -> bool:
-    """Return whether a line was copied from another session; such lines end with the first own turn or prompt.
+    """Return whether a line is a copy; copies end with the first own turn or prompt.
 
     The copy has the times of the original lines or of the fork. Newer versions have IDs that begin with their time.
     """
@@ -346,7 +343,7 @@ def _add(state: Rollout, payload: Payload, at: str) -> None:
 
 
 def _note_call(state: Rollout, payload: Payload, at: str) -> None:
-    """A tool is called: a command, a patch, or anything else of which only the name matters."""
+    """Note a call of a tool: a command, a patch, or another one by its name only."""
     name = _text_of(payload.name, MAX_LABEL) or "local_shell"
     turn = state.open_turn(at)
     given = _text_of(payload.arguments) or _text_of(payload.input)
@@ -378,7 +375,7 @@ def _note_output(state: Rollout, payload: Payload, at: str) -> None:
 
 
 def _end_command(state: Rollout, payload: Payload, at: str) -> None:
-    """A command ended; its output is here or in the line of the tool's output, which follows."""
+    """Note the end of a command; its output is here or in the tool output's line."""
     call = state.calls.get(payload.call_id or "")
     if call is None:
         return
@@ -405,7 +402,7 @@ def _complete_item(state: Rollout, payload: Payload, at: str) -> None:
 
 
 def read_meta(line: bytes) -> tuple[str, str]:
-    """Return the session's ID and working folder in the first line of a rollout; "" if it has none."""
+    """Return ID and working folder from a rollout's first line; "" if missing."""
     try:
         found = _decode_meta(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -427,7 +424,7 @@ def _error_kind(info: Any) -> str:
 
 
 def normalize_status(status: object) -> str:
-    """Return the status of a goal as the database has it, such as `budget_limited` for `budgetLimited`."""
+    """Return a goal's status in snake case, as in the database: `budget_limited`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(status or "")[:MAX_LABEL]).lower()
 
 
@@ -458,7 +455,7 @@ def _parse_command(arguments: str | bytes) -> str:
 
 
 def _join_words(command: object) -> str:
-    """Return a command, given as a text or as words of which the last may be a script for a shell."""
+    """Return a command, given as text or as words; the last may be a shell script."""
     if isinstance(command, list):
         words = [str(word) for word in command]
         return clip(words[2] if len(words) == 3 and words[1] in _SCRIPT else " ".join(words), MAX_TEXT)
@@ -602,7 +599,7 @@ class CodexAdapter(SessionAdapter):
     # Parts
 
     def _own_rollouts(self, files: RunnerFiles, home: Path) -> Iterator[Path]:
-        """Yield the rollouts of sessions in the project; the first line of each is read once."""
+        """Yield the rollouts of sessions in the project; read each first line once."""
         known = self._working_folders
         if known is None:
             known = self._working_folders = _load_folders(files.remembered(_FOLDERS_KEY))
@@ -639,7 +636,7 @@ class CodexAdapter(SessionAdapter):
         return loop
 
     def _goal_loop(self, folded: Folded, goal: Goal | None, moment: Moment, file: str) -> Loop:
-        """Return the loop of a session with its goal, whose status outweighs that of the last turn."""
+        """Return a session's loop; its goal's status outweighs that of the last turn."""
         state: Rollout = folded.state
         last, modified_at, turn = parse_time(state.last), folded.stamp.modified_at, state.turn
         changed = utc(goal.updated_ms) if goal is not None and goal.updated_ms else None
@@ -680,7 +677,7 @@ class CodexAdapter(SessionAdapter):
 
 
 def _load_folders(kept: Any) -> dict[str, str]:
-    """Return the working folder of each rollout, by name, from the names by folder that were kept."""
+    """Return the working folder by rollout name, from the cached names by folder."""
     if not isinstance(kept, dict) or not all(isinstance(names, list) for names in kept.values()):
         return {}
     return {name: folder for folder, names in kept.items() for name in names if isinstance(name, str)}
@@ -705,7 +702,7 @@ def _home(folders: Folders) -> Path | None:
 
 
 def _choose_goal(state: Rollout, goals: dict[str, Goal] | None) -> Goal | None:
-    """Return the goal in the database, or that in the rollout if it is newer, or if there is no database.
+    """Return the goal in the database; the rollout's if it is newer or the only one.
 
     A goal that is active in the rollout, but not in the database, was cleared.
     """
@@ -732,7 +729,7 @@ def _tags(state: Rollout, *, has_goal: bool) -> Iterator[str]:
 
 
 def _databases(files: RunnerFiles, home: Path) -> list[Path]:
-    """Return the files that can contain goals; their names have version numbers, and they were moved once."""
+    """Return files that may contain goals: names have versions, places have changed."""
     folders = [home, home / "sqlite"]
     if other := files.folders.environment.get("CODEX_SQLITE_HOME", ""):
         folders.append(Path(other))
@@ -745,7 +742,7 @@ def _databases(files: RunnerFiles, home: Path) -> list[Path]:
 
 
 def _read_goals(files: RunnerFiles, home: Path) -> dict[str, Goal] | None:
-    """Return goals by session ID, from the database that was updated last; None if no database has the table."""
+    """Return goals by session ID in the newest database; None if none has the table."""
     required = frozenset({"thread_id", "status"})
     tables = (read_table(files, path, "thread_goals", _GOAL_COLUMNS, required) for path in _databases(files, home))
     found = [{str(row[0])[:MAX_LABEL]: _goal(row) for row in rows} for rows in tables if rows is not None]

@@ -1,4 +1,4 @@
-"""Looks through the files of all runners and agents that were used in a project (docs/adapters.md).
+"""Reads the files of all runners and agents used in a project; docs/adapters.md.
 
 The first read of all transcripts, which may be gigabytes, is in a process of its own. It writes their states to the
 file of kept states at intervals, so nothing is lost if it is killed, and ends when its parent does.
@@ -54,7 +54,7 @@ _Result = TypeVar("_Result")
 
 
 def mask_texts(record: _Record) -> _Record:
-    """Return a record with secrets masked in all texts; the same object if there are none."""
+    """Return a record with masked secrets; the same object if there are none."""
     changed = {}
     for name in record.__struct_fields__:
         if name not in _NAMES:
@@ -83,11 +83,11 @@ class MaskedRecords:
         self._lessons: dict[str, tuple[Lesson, Lesson]] = {}
 
     def loop(self, loop: Loop) -> Loop:
-        """Return the masked loop; its task has no contexts that a person or runner added to the prompt."""
+        """Return the masked loop; contexts added to the prompt are not in its task."""
         return _masked_once(self._loops, loop.id, loop, "task")
 
     def lesson(self, lesson: Lesson) -> Lesson:
-        """Return the masked lesson; its text is "" if it is only a context that was delivered as one."""
+        """Return the masked lesson; its text is "" if it only is a delivered context."""
         return _masked_once(self._lessons, lesson.id, lesson, "text")
 
 
@@ -211,7 +211,7 @@ class Collector:
             source.files.budget, source.files.on_bytes = budget, on_bytes
 
     def look(self) -> AdapterRecords:
-        """Look at all files of the runners that were used; returns the same object if nothing is new."""
+        """Look at all files of used runners; return the same object if nothing is new."""
         for source in self._sources:
             source.files.start_look()
             if source.find_evidence():
@@ -229,14 +229,14 @@ class Collector:
         return self._records
 
     def check_failures(self, pause: Callable[[float], object]) -> AdapterRecords:
-        """Repeat the look after `FAILED_SECONDS` if a file could not be decoded, so that it is reported."""
+        """Repeat the look after `FAILED_SECONDS` if a file failed to decode; report it."""
         if any(source.files.has_failures for source in self._sources):
             pause(FAILED_SECONDS)
             self.look()
         return self._records
 
     def look_at_changed(self, *, is_recent: bool = True) -> AdapterRecords:
-        """Look at the files that changed; with `is_recent`, check only those that changed last."""
+        """Look at changed files; with `is_recent`, check only those that changed last."""
         is_looked = False
         for source in self._sources:
             changed: set[Path] | None = None
@@ -262,7 +262,7 @@ class Collector:
         return self.look()
 
     def details(self, loop: Loop) -> LoopDetails:
-        """Return the details of a loop of an adapter, masked; none if the adapter is missing or fails.
+        """Return a loop's masked details; none if its adapter is missing or fails.
 
         The failures in the newest sessions that are joined to it are those of its iterations.
         """
@@ -286,7 +286,7 @@ class Collector:
         return source.call(lambda: source.known.adapter.details(loop, source.files), none)
 
     def deliver(self, loop: Loop, context: str) -> Delivery | None:
-        """Return how the runner of a loop can be given a context; None if only the hooks of its agent reach it."""
+        """Return how a loop's runner gets a context; None if only agent hooks reach it."""
         source = next((one for one in self._sources if one.name == loop.runner), None)
         if source is None:
             return None

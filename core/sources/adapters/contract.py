@@ -1,4 +1,4 @@
-"""The contract of an adapter, which reads the files of one agent or runner; see docs/adapters.md#contract.
+"""The contract of an adapter for one agent or runner; docs/adapters.md#contract.
 
 An adapter only reads, and only through `RunnerFiles`. It never changes, locks or creates a file of the runner.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """The runner's own way to get a context, which a person carries out (docs/adapters.md#delivery).
+    """A runner's own way to get a context, by a person; docs/adapters.md#delivery.
 
     Either a `command` (words to run, no shell), or a `diff` (unified, of one of the runner's files) to apply.
     """
@@ -33,7 +33,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 
 class Adapter(Protocol):
-    """Reads the files of one agent or runner. Use one instance per project, from one thread.
+    """Reads the files of one agent or runner; one instance per project, one thread.
 
     `name` is lower case, such as `codex`; the IDs of its loops are `name:` and the runner's own ID. `title` is for
     people. `versions` is the range of the runner's versions that it was written for. `contains` and `lacks` are for the
@@ -58,20 +58,20 @@ class Adapter(Protocol):
         """Return all loops, with usage; called again after each change of a file."""
 
     def details(self, loop: Loop, files: RunnerFiles) -> LoopDetails:
-        """Return iterations, notes and facts of one of its loops; called when a person looks at it."""
+        """Return iterations, notes and facts of a loop; called when a person opens it."""
         return LoopDetails(loop_id=loop.id)
 
     def lessons(self, files: RunnerFiles) -> Iterable[Lesson]:
-        """Return what the files say was learned; nothing is used before a person accepts it."""
+        """Return lessons in the files; nothing is used before a person accepts it."""
         return ()
 
     def deliver(self, loop: Loop, context: str, files: RunnerFiles) -> Delivery | None:
-        """Return how the runner itself can be given a context; None if only hooks reach it."""
+        """Return how the runner can be given a context; None if only hooks reach it."""
         return None
 
 
 class AdapterReport(Struct, frozen=True, kw_only=True):
-    """What one adapter found; `evidence` are the files that show that its runner was used."""
+    """What one adapter found; `evidence` are files that show the use of its runner."""
 
     name: str
     evidence: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class AdapterReport(Struct, frozen=True, kw_only=True):
 
 
 class AdapterRecords(Struct, frozen=True, kw_only=True):
-    """Loops and lessons of all adapters, and the instructions that agents load; texts are masked.
+    """Masked loops and lessons of all adapters, and instructions that agents load.
 
     `others` are findings that are not about one adapter. `is_behind` is set while files are not read to their end.
     """

@@ -1,4 +1,4 @@
-"""The folders in which adapters look. Git working trees are found without running Git."""
+"""Folders that adapters read; Git working trees are found without running Git."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Folders(Struct, frozen=True, kw_only=True):
         return next((root for root in self.roots if path.is_relative_to(root)), self.project)
 
     def cwd_of(self, root: Path) -> str:
-        """Return a working tree as the folder of a loop (`Loop.cwd`): "" for the project itself."""
+        """Return a working tree as a loop's folder (`Loop.cwd`): "" for the project."""
         return "" if root == self.project else str(root)
 
     def prefix_of(self, root: Path) -> str:
-        """Return what makes the ID of a loop unique among all working trees: "" for a loop of the project itself."""
+        """Return the prefix that makes a loop's ID unique: "" for loops of the project."""
         return "" if root == self.project else f"{root}/"
 
     def private(self, variable: str, default: str) -> Path | None:
-        """Return an agent's private folder: that of an environment variable, else `default` below the home folder."""
+        """Return an agent's private folder: by environment variable, else below home."""
         if self.home is None:
             return None
         named = self.environment.get(variable, "")
@@ -64,7 +64,7 @@ class Folders(Struct, frozen=True, kw_only=True):
 
 
 def find_folders(project: Path, environment: Mapping[str, str], *, has_home: bool) -> Folders:
-    """Return the folders of a project; without `has_home`, none below the home folder or of an agent."""
+    """Return a project's folders; without `has_home`, none of home or of an agent."""
     project = project.resolve()
     home: Path | None = None
     named: dict[str, str] = {}
@@ -75,7 +75,7 @@ def find_folders(project: Path, environment: Mapping[str, str], *, has_home: boo
 
 
 def find_worktrees(project: Path) -> tuple[Path, ...]:
-    """Return the other Git working trees of the repository whose working tree is `project`."""
+    """Return the other Git working trees of the repository of `project`."""
     entry = project / ".git"
     common = entry
     if not entry.is_dir():

@@ -1,4 +1,4 @@
-"""frankbria/ralph-claude-code, in `.ralph` or in the flat layout before 0.10 (docs/adapter-files.md#frankbria)."""
+"""frankbria/ralph-claude-code in both layouts; docs/adapter-files.md#frankbria."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LogState(Struct):
 
 
 class LogFold:
-    """Reads ralph.log; a run begins with the line that the runner writes at its start."""
+    """Reads ralph.log; a run begins with the line that the runner writes first."""
 
     name: str = "frankbria-log"
     version: int = 1
@@ -140,14 +140,14 @@ class MetricFold:
 
 
 class CallResult(Struct, array_like=True):
-    """What one call of the agent printed at its end; `usage` is None if it printed no result."""
+    """Output of one agent call at its end; `usage` is None if it printed no result."""
 
     session_id: str = ""
     usage: Usage | None = None
 
 
 class CallFold:
-    """Reads the log of a call, which has one JSON document or many in its lines; the last result counts."""
+    """Reads a call's log, with one or many JSON documents; the last result counts."""
 
     name: str = "frankbria-call"
     version: int = 1
@@ -166,7 +166,7 @@ def call_time(name: str) -> datetime | None:
 
 
 def read_result(data: bytes) -> CallResult:
-    """Read the result in a JSON document, or in a list of records; ValueError if there is none."""
+    """Read the result in a JSON document or a list of records; ValueError if none."""
     value: Any = decode_json(data).value
     if isinstance(value, list):
         value = next((one for one in reversed(value) if isinstance(one, dict) and one.get("type") == "result"), None)
@@ -187,7 +187,7 @@ def read_result(data: bytes) -> CallResult:
 
 
 class _Place(Struct, frozen=True):
-    """Where one project has the runner's files; `at` is the prefix of Markdown files before 0.10."""
+    """Places of the runner's files; `at` is the prefix of Markdown files before 0.10."""
 
     root: Path
     folder: Path
@@ -209,7 +209,7 @@ class _Run(Struct):
 
 
 class FrankbriaAdapter(RunnerAdapter):
-    """Reads status, logs, analysis, circuit breaker and queue; each start in the log is a loop."""
+    """Reads status, logs, analysis, breaker and queue; each logged start is a loop."""
 
     name = "frankbria"
     title = "ralph-claude-code"
@@ -315,7 +315,7 @@ def _places(files: RunnerFiles) -> Iterator[_Place]:
 
 
 def _status(place: _Place, files: RunnerFiles) -> Fields | None:
-    """Return status.json of this runner, or its last good version; None if there is none."""
+    """Return this runner's status.json, or its last good version; None if missing."""
     found = _document(place, "status.json", files)
     return found if "loop_count" in found.mapping and "calls_made_this_hour" in found.mapping else None
 
@@ -338,7 +338,7 @@ def _words(fields: Fields, *names: str) -> str:
 
 
 def _runs(place: _Place, files: RunnerFiles) -> list[_Run]:
-    """Return the runs in the log, oldest first, with their metrics and calls; one without a start if there is none."""
+    """Return runs with metrics and calls, oldest first; if none, one without a start."""
     folded = files.fold(place.folder / "logs" / "ralph.log", LogFold())
     logs = (list(folded.state.runs) if folded is not None else None) or [LogRun()]
     runs = sorted((_Run(log, local_time(log.started)) for log in logs), key=lambda run: run.started or _LONG_AGO)
@@ -415,7 +415,7 @@ def _ended_state(word: str, action: str, reason: str) -> State:
 
 
 def _older_state(place: _Place, run: _Run, files: RunnerFiles) -> State:
-    """Return how a run ended by its log, or by the history of sessions between its start and the next one."""
+    """Return how a run ended, by its log or the session history until the next run."""
     if run.log.exit_reason:
         return _ended_state("", "", run.log.exit_reason)
     for row in reversed(_rows(place, ".ralph_session_history", files)):
@@ -442,7 +442,7 @@ def _iterations(run: _Run) -> Iterator[Iteration]:
 
 
 def _plan(place: _Place, files: RunnerFiles) -> list[tuple[str, bool]]:
-    """Return the tasks of the plan; those below Optional or Future do not block the end."""
+    """Return the plan's tasks; those below Optional or Future do not block the end."""
     found: list[tuple[str, bool]] = []
     is_counted = True
     for line in files.text(place.path("fix_plan.md")).split("\n"):
@@ -455,7 +455,7 @@ def _plan(place: _Place, files: RunnerFiles) -> list[tuple[str, bool]]:
 
 
 def _task(place: _Place, files: RunnerFiles) -> str:
-    """Return the first line of the prompt or of the plan that is about this project, else the project's name."""
+    """Return the first line of prompt or plan about the project, else its name."""
     texts = (files.text(place.folder / "PROMPT.md"), files.text(place.path("fix_plan.md")))
     found = (_MARKS.sub("", line, count=1).strip() for text in texts for line in text.split("\n"))
     if own := next((name for name in found if not _OF_TEMPLATE.match(name)), ""):

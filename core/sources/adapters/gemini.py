@@ -70,7 +70,7 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 
 class ChatFold:
-    """Reads a chat line by line; a message that changed is written again with the same ID."""
+    """Reads a chat line by line; a changed message is written again with its ID."""
 
     name = "gemini"
     version = 3
@@ -125,7 +125,7 @@ def _text(raw: Raw) -> str:
 
 
 def _prompt(entry: _Line) -> str:
-    """Return what the user wrote, without the contexts that hooks and Gemini CLI add; "" if that is nothing."""
+    """Return the user's text without contexts of hooks and Gemini CLI; "" if none."""
     value: Any = msgspec.json.decode(entry.display_content or entry.content or b'""')
     parts = value if isinstance(value, list) else [{"text": value}]
     texts = [str(part.get("text", "")) for part in parts if isinstance(part, dict)]
@@ -149,7 +149,7 @@ class GeminiAdapter(SessionAdapter):
         return tuple(str(path) for path in (*own, home / "projects.json") if path.exists())
 
     def transcripts(self, files: RunnerFiles) -> Iterator[tuple[Path, str, str]]:
-        """Yield the chats in folders that are named by a hash of the working folder, or in a registry."""
+        """Yield chats in folders named by a registry or a hash of the working folder."""
         if (home := _home(files.folders)) is None:
             return
         names = {_folder_name(root): str(root) for root in files.folders.roots}

@@ -1,4 +1,4 @@
-"""iannuttall/ralph and agrimsingh/ralph-wiggum-cursor, whose lessons are signs (docs/adapter-files.md#guardrails)."""
+"""iannuttall/ralph and ralph-wiggum-cursor; docs/adapter-files.md#guardrails."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OUTCOMES: Final = {"success": Outcome.SUCCESS, "error": Outcome.FAILURE}
 
 
 class Round(Struct):
-    """One iteration of a run; `end` is the runner's word for its end, "" while it is open."""
+    """One iteration of a run; `end` is the runner's word, "" while it is open."""
 
     number: int
     story: str = ""
@@ -119,7 +119,7 @@ class Segment(Struct, array_like=True):
 
 
 class Activity(Struct):
-    """Lines of an activity log that matter: summaries and starts of iterations, and sessions."""
+    """Relevant lines of an activity log: summaries, iteration starts, and sessions."""
 
     summaries: list[tuple[str, ...]] = []
     starts: list[tuple[str, ...]] = []
@@ -156,7 +156,7 @@ def _add_tool(segment: Segment, line: str) -> None:
 
 
 def read_tagged_runs(activity: Activity, names: list[str]) -> list[Run]:
-    """Return the runs of iannuttall/ralph, oldest first, by its activity log and the names in `.ralph/runs`."""
+    """Return iannuttall/ralph's runs, oldest first: activity log and `.ralph/runs`."""
     runs: dict[str, Run] = {}
     for name in names:
         if found := _RUN_FILE.fullmatch(name):
@@ -173,7 +173,7 @@ def read_tagged_runs(activity: Activity, names: list[str]) -> list[Run]:
 
 
 def _start_round(runs: list[Run], at: datetime | None, number: int, story: str) -> None:
-    """Note the start of an iteration, which belongs to the newest run that began before it."""
+    """Note an iteration's start in the newest run that began before it."""
     if at is None:
         return
     run = next((run for run in reversed(runs) if run.started_at and run.started_at <= at), None)
@@ -192,7 +192,7 @@ def _round(runs: dict[str, Run], run_id: str, number: int) -> Round:
 
 
 def read_session_runs(progress: str, activity: Activity) -> list[Run]:
-    """Return the runs of agrimsingh/ralph-wiggum-cursor, oldest first; each begins with session 1."""
+    """Return runs of ralph-wiggum-cursor, oldest first; each begins with session 1."""
     runs: list[Run] = []
     at: datetime | None = None
     for line in progress.split("\n"):
@@ -227,7 +227,7 @@ def _agent(text: str) -> tuple[str, str]:
 
 
 def _add_activity(runs: list[Run], activity: Activity) -> None:
-    """Add the tools of each session, which the activity log has below the time of its start."""
+    """Add each session's tools, which the activity log has below its start time."""
     rounds = [(part.started_at, part) for run in runs for part in run.rounds.values() if part.started_at is not None]
     rounds.sort(key=lambda item: item[0])
     times = [at for at, _ in rounds]
@@ -242,7 +242,7 @@ def _add_activity(runs: list[Run], activity: Activity) -> None:
 
 
 class _Plan(Struct):
-    """The task of a run, with its stories or criteria as pairs of text and whether it is done."""
+    """A run's task; its stories or criteria are pairs of text and whether it is done."""
 
     task: str = ""
     stories: list[tuple[str, bool]] = []
@@ -263,7 +263,7 @@ class _Plan(Struct):
 
 
 class GuardrailsAdapter(RunnerAdapter):
-    """Reads guardrails.md, the logs and the plans; their lines, not their folder, show which one wrote them."""
+    """Reads guardrails.md, logs and plans; their lines show which runner wrote them."""
 
     name = "guardrails"
     title = "iannuttall/ralph, agrimsingh/ralph-wiggum-cursor"
@@ -378,7 +378,7 @@ _FIELD: Final = lazy_regex(r"\*\*([A-Za-z ]{1,20}):?\*\*:?\s*(.*)")
 
 
 def read_signs(lines: Iterable[tuple[int, str]]) -> Iterator[Sign]:
-    """Yield the signs that a run added, without the core signs that the runner itself writes."""
+    """Yield signs that a run added, without core signs of the runner itself."""
     signs: list[Sign] = []
     sign: Sign | None = None
     is_core = False
@@ -396,7 +396,7 @@ def read_signs(lines: Iterable[tuple[int, str]]) -> Iterator[Sign]:
 
 
 def _signs(context: str) -> Iterator[str]:
-    """Yield the lines of the anti-patterns as signs, between the fences of their blocks."""
+    """Yield the lines of anti-patterns as signs, between the fences of their blocks."""
     for block in context_blocks(context, "Anti-Patterns"):
         origin = "A review in ralphdeck" if block.is_approved else "Earlier sessions, not reviewed"
         yield from block.head
@@ -411,7 +411,7 @@ def _signs(context: str) -> Iterator[str]:
 
 
 def _lessons(root: Path, files: RunnerFiles) -> Iterator[Lesson]:
-    """Yield the signs, and the lessons in the progress log of iannuttall/ralph, the only one with runs by name."""
+    """Yield signs, and lessons in iannuttall/ralph's progress log, which names runs."""
     path = root / _SIGNS
     for sign in read_signs(foreign_lines(files.text(path))):
         text = sign.instruction or sign.name
@@ -498,7 +498,7 @@ def _state(root: Path, run: Run, plan: _Plan, is_newest: bool, moment: Moment) -
 
 
 def _process(root: Path, run: Run, moment: Moment) -> int | None:
-    """Return the pid of the run: the one in its name, or that of the script in the project."""
+    """Return the run's pid: the one in its name, or that of the project's script."""
     if run.pid is None:
         found = (moment.processes.find(script, root) for script in _SCRIPTS)
         return next((pid for pid in found if pid is not None), None)

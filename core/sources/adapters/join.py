@@ -1,4 +1,4 @@
-"""Joins agents' sessions to the runners' loops that started them (docs/adapters.md#joined-sessions).
+"""Joins sessions to the loops that began them; docs/adapters.md#joined-sessions.
 
 A session belongs to the loop that names it, else to the only loop that ran in its folder when it began. Nothing is
 joined if several loops ran then. A loop whose file is the plan of another runner's loop is joined to that one.
@@ -62,7 +62,7 @@ class Joined(Struct, frozen=True):
 
 
 def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
-    """Join the loops of all adapters; the order of the loops does not matter, and the result is sorted by ID."""
+    """Join the loops of all adapters, given in any order; the result is sorted by ID."""
     ordered = sorted(loops, key=_ID)
     if all(map(is_session, filter(_RUNNER, ordered))):
         return Joined([check_claim(loop) for loop in ordered], [])
@@ -75,7 +75,7 @@ def join_loops(loops: Iterable[Loop], project: Path) -> Joined:
 
 
 def is_session(loop: Loop) -> bool:
-    """Return whether a loop is a session of an agent, or several that no runner is known for."""
+    """Return whether a loop is one or several agent sessions without a known runner."""
     return bool(loop.runner) and loop.runner == loop.owner
 
 
@@ -89,7 +89,7 @@ class _Parts:
         self._runners = [loop for loop in loops if loop.runner and not is_session(loop)]
 
     def join_plans(self) -> None:
-        """Join each loop that is only a plan's file to the newest loop of another runner that works on that plan."""
+        """Join plan-only loops to the newest loop of another runner that uses the plan."""
         plans = {loop.files[0]: loop for loop in self._runners if loop.files}
         for loop in sorted(self._runners, key=start_order, reverse=True):
             for file in loop.files[1:]:
@@ -110,7 +110,7 @@ class _Parts:
                 self._owners[session.id] = found
 
     def join_by_time(self, project: str) -> list[Finding]:
-        """Join the other sessions to the only loop in their folder; return what is not certain."""
+        """Join other sessions to the only loop in their folder; return uncertain cases."""
         by_folder: dict[str, list[Loop]] = defaultdict(list)
         for loop in self._runners:
             if loop.started_at is not None:
@@ -142,7 +142,7 @@ class _Parts:
         return [self._describe(pair, count) for pair, count in sorted(unclear.items())]
 
     def join_children(self) -> None:
-        """Join the subagents of joined sessions, too; a fork by a person is a session of its own."""
+        """Join subagents of joined sessions; a person's fork is a session of its own."""
         for session in self._sessions:
             if INTERACTIVE in session.tags:
                 continue
@@ -170,7 +170,7 @@ class _Parts:
 
 
 class _Running:
-    """The loops in one folder that ran at the start of a session; sessions are looked up in order of time."""
+    """Loops of a folder that ran when a session began; sessions come in time order."""
 
     def __init__(self, loops: Iterable[Loop]) -> None:
         self._waiting = sorted(loops, key=start_order, reverse=True)
@@ -195,7 +195,7 @@ class _Running:
         return sorted(found) if len(found) != 1 or self._fits(self._loops[found[0]], session) else []
 
     def _fits(self, loop: Loop, session: Loop) -> bool:
-        """Return whether a session that began while a loop ran fits its agent, its end and its iterations."""
+        """Return whether a session in a loop's time fits its agent, end and iterations."""
         if not loop.agent and HEADLESS not in session.tags:
             return False
         if loop.status.ended and _last_sign(session) > _last_sign(loop) + _AFTER:
@@ -205,7 +205,7 @@ class _Running:
         return not self._windows[loop.id].exclude(session)
 
     def extend(self, loop_id: str, session: Loop) -> None:
-        """Take a joined session as a sign of its loop, unless the end of the loop is known."""
+        """Use a joined session as a sign of its loop, unless the loop's end is known."""
         last = _last_sign(session)
         if self._last_signs[loop_id] < last and not self._loops[loop_id].status.ended:
             self._set_end(loop_id, last)
@@ -216,7 +216,7 @@ class _Running:
 
 
 def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
-    """Return a loop with its sessions: their usage, model and agent, failures, and newest signs."""
+    """Return a loop with its sessions' usage, model, agent, failures and last signs."""
     ordered = sorted(parts, key=start_order)
     everyone = (loop, *ordered)
     sessions = [part for part in ordered if is_session(part)]
@@ -239,7 +239,7 @@ def merge_parts(loop: Loop, parts: Sequence[Loop]) -> Loop:
 
 
 def join_details(details: LoopDetails, sessions: Iterable[tuple[Loop, LoopDetails]]) -> LoopDetails:
-    """Return the details of a loop with the failures in its sessions, which are its iterations if it has none."""
+    """Add sessions' failures to a loop's details, as its iterations if it has none."""
     read = [replace(session, iterations=found.iterations) for session, found in sessions]
     read = sorted((session for session in read if is_session(session) and not session.parent), key=start_order)
     own = details.iterations
@@ -247,7 +247,7 @@ def join_details(details: LoopDetails, sessions: Iterable[tuple[Loop, LoopDetail
 
 
 def _join_usage(own: Usage, others: Iterable[Usage]) -> Usage:
-    """Return the sum of the sessions; the runner's own count of the same tokens if transcripts are missing."""
+    """Return the sessions' sum; the runner's own count if transcripts are missing."""
     found = sum(others, Usage())
     cost = found.cost_usd if own.cost_usd is None else own.cost_usd
     return replace(own if (own.total or 0) > (found.total or 0) else found, cost_usd=cost)
@@ -269,14 +269,14 @@ def _join_progress(loop: Loop, parts: Sequence[Loop]) -> Progress:
 
 
 def _join_counts(own: int | None, others: Sequence[int | None]) -> int | None:
-    """Return the runner's own count, else the sum; None if it is 0 and not all are known."""
+    """Return the own count, else the sum; None if it is 0 and not all are known."""
     if own is not None:
         return own
     return sum(count or 0 for count in others) or (None if None in others else 0)
 
 
 def _join_failures(iterations: Sequence[Iteration], sessions: Iterable[Loop]) -> tuple[Iteration, ...]:
-    """Add the failures of each session to the iteration that it began in, unless the runner recorded failures."""
+    """Add a session's failures to the iteration it began in, if that has none."""
     windows = _Windows(iterations)
     found: dict[int, list[Iteration]] = defaultdict(list)
     for session in sessions:
@@ -289,7 +289,7 @@ def _join_failures(iterations: Sequence[Iteration], sessions: Iterable[Loop]) ->
 
 
 class _Windows:
-    """The times of iterations, whose `at` is their end; one without a duration began when the one before it ended."""
+    """Times of iterations: end is `at`, start by duration, else the end before it."""
 
     def __init__(self, iterations: Sequence[Iteration]) -> None:
         timed = sorted(((one.at, row) for row, one in enumerate(iterations) if one.at is not None))
@@ -339,7 +339,7 @@ def _failures(iterations: Iterable[Iteration]) -> tuple[Failure, ...]:
 
 
 def _join_status(loop: Loop, sessions: Sequence[Loop]) -> Loop:
-    """Return the loop with the state of a session that runs or waits, if the runner's files show less."""
+    """Return the loop with the state of an active session, if its files show less."""
     current = next((one for one in reversed(sessions) if one.liveness in (Liveness.ALIVE, Liveness.FRESH)), None)
     if current is None or loop.status.ended or loop.status is LoopStatus.PAUSED:
         return loop
@@ -359,7 +359,7 @@ def _join_status(loop: Loop, sessions: Sequence[Loop]) -> Loop:
 
 
 def _last_sign(loop: Loop) -> datetime:
-    """Return when a loop or session ended, or its last sign; a far time while it runs."""
+    """Return when a loop or session ended, or its last sign; a far time if running."""
     if not loop.status.ended and loop.liveness in (Liveness.ALIVE, Liveness.FRESH):
         return _FAR
     if loop.ended_at is not None and not loop.ended_approximate:
@@ -371,7 +371,7 @@ def _last_sign(loop: Loop) -> datetime:
 
 
 def _folder_of_worktree(folder: str) -> str:
-    """Return the folder of a runner whose working trees are in a folder `worktrees` in it; "" if it has none."""
+    """Return the runner's folder of a path in its `worktrees` folder; "" if none."""
     parts = folder.split("/")
     place = next((n for n, part in enumerate(parts) if part in ("worktrees", ".worktrees")), 0)
     return "/".join(parts[: place - 1 if parts[place - 1].startswith(".") else place])
@@ -383,7 +383,7 @@ def start_order(loop: Loop) -> tuple[datetime, str]:
 
 
 def check_claim(loop: Loop) -> Loop:
-    """Return the loop with a badge and the reasons if it claims a success that its progress contradicts.
+    """Return the loop with a badge and reasons if its progress contradicts its claim.
 
     A session without a goal claims nothing at the end of its turn; if its last test run failed, it has failed.
     """

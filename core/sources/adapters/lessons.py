@@ -1,4 +1,4 @@
-"""Lessons in Markdown texts: one reader of their lines, and the progress logs to which agents append what they learned.
+"""Lessons in Markdown texts, and the progress logs that agents append them to.
 
 The forms of lessons are described in docs/adapters.md#lessons and docs/adapter-files.md#snarktank.
 """
@@ -40,7 +40,7 @@ _THREAD: Final = lazy_regex(r"ampcode\.com/threads/(T-[A-Za-z0-9-]{1,60})")
 
 
 class Line(Struct, frozen=True, gc=False):
-    """A line of a Markdown text without its mark: a heading (`level` > 0), a bullet, a rule (`---`), or another one."""
+    """A Markdown line, unmarked: heading (`level` > 0), bullet, rule (`---`), other."""
 
     number: int
     text: str
@@ -68,7 +68,7 @@ def read_markdown(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
 
 
 def foreign_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and text of each line that is in no delivered block and no context."""
+    """Yield number and text of each line in no delivered block and no context."""
     yield from lines_outside_contexts(_lines_outside_blocks(text))
 
 
@@ -104,14 +104,14 @@ def join_bullets(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def bullets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line number and the text of each bullet of a Markdown text, but not of numbered ones."""
+    """Yield line number and text of each bullet of a Markdown text; none numbered."""
     for line in read_markdown(enumerate(text.splitlines(), start=1)):
         if line.bullet and not line.bullet[0].isdigit():
             yield line.number, line.text
 
 
 def lesson_id(runner: str, text: str) -> str:
-    """Return the ID of a lesson; the same for texts that differ only in spaces and case."""
+    """Return a lesson's ID; equal for texts that differ only in spaces and case."""
     normalized = f"{runner}\n{' '.join(text.split()).casefold()}"
     return f"lesson:{sha256(normalized.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
@@ -122,7 +122,7 @@ def lesson_kind(text: str) -> LessonKind:
 
 
 def make_lesson(runner: str, text: str, file: str, line: int, kind: LessonKind | None = None, **values: Any) -> Lesson:
-    """Return the lesson of a text; without a kind, its words decide. `values` are further fields of `Lesson`."""
+    """Return a text's lesson; its words decide if `kind` is None. `values`: fields."""
     id = lesson_id(runner, text)
     return Lesson(id=id, runner=runner, text=text, kind=kind or lesson_kind(text), file=file, line=line, **values)
 
@@ -148,7 +148,7 @@ class Entry(Struct):
 
 
 class ProgressLog(Struct):
-    """The parts of a progress log; `patterns` are those that the agent collected for all later iterations."""
+    """Parts of a progress log; the agent collected `patterns` for later iterations."""
 
     started_at: datetime | None = None
     patterns: list[Note] = []
@@ -172,7 +172,7 @@ def read_progress(text: str, stories: frozenset[str] = frozenset()) -> ProgressL
 
 
 def progress_lessons(runner: str, log: ProgressLog, file: str, loop_id: str) -> Iterator[Lesson]:
-    """Yield the lessons of a progress log: the patterns, which the agent reads first, then those of the entries."""
+    """Yield lessons: the patterns, which the agent reads first, then the entries'."""
     for note in log.patterns:
         yield make_lesson(runner, note.text, file, note.line, title="Codebase Patterns", loop_id=loop_id, loaded=True)
     for entry in log.entries:

@@ -1,4 +1,4 @@
-"""What agents remember about a project: Claude Code's auto memory and Codex's memories (docs/adapter-files.md)."""
+"""Memories of Claude Code and Codex about a project; docs/adapter-files.md."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Source(Struct):
 
 
 class MemoryReader:
-    """Reads what Codex remembers about sessions in the project; the same lessons until a file changed."""
+    """Reads Codex's memories of the project; same lessons until a file changes."""
 
     def __init__(self) -> None:
         self._read: tuple[Any, ...] = ()
@@ -125,7 +125,7 @@ def _lines(text: str) -> Iterator[Line]:
 
 
 def _read_tasks(text: str) -> Iterator[tuple[Source, Line, str]]:
-    """Yield the bullets of raw memories or of the summary of a session, with their session and section."""
+    """Yield bullets of raw memories or a session summary, with session and section."""
     session, source, section = Source(), Source(), ""
     is_task = False
     for line in _lines(text):
@@ -212,7 +212,7 @@ def _read_block(
 
 
 def _read_reference(text: str, source: Source, known: Mapping[str, Source]) -> Source:
-    """Return the source with what a reference to the summary of a session says; the first one decides."""
+    """Add to a source what a reference to a summary contains; the first one counts."""
     name = text.partition("(")[0].strip().rpartition("/")[2]
     summary = known.get(name, Source())
     folder, thread, updated = (pattern.search(text) for pattern in (_FOLDER, _THREAD_ID, _UPDATED))
@@ -281,7 +281,7 @@ _APPROACH: Final = re.compile(
 
 
 class _Memory(Struct, frozen=True, gc=False):
-    """One file: its frontmatter, and the lines of its text with the number of the first one."""
+    """One file: its frontmatter, and its text lines with the first one's number."""
 
     fields: Mapping[str, Any]
     lines: list[str]
@@ -289,7 +289,7 @@ class _Memory(Struct, frozen=True, gc=False):
 
 
 def read_memories(files: RunnerFiles, now: datetime | None = None) -> Iterator[Lesson]:
-    """Yield what the agent remembers about the project; reports what a person should tidy up."""
+    """Yield the agent's memories of the project; report what a person should tidy up."""
     for folder in _folders(files):
         paths = [path for path in files.names(folder, "*.md") if path.name != _INDEX][:_MAX_FILES]
         index = folder / _INDEX
@@ -308,7 +308,7 @@ def read_memories(files: RunnerFiles, now: datetime | None = None) -> Iterator[L
 
 
 def _folders(files: RunnerFiles) -> list[Path]:
-    """Return the folders of the project's memories; all working trees of a repository share one."""
+    """Return the project's memory folders; a repository's working trees share one."""
     home = files.folders.private("CLAUDE_CONFIG_DIR", ".claude")
     if home is None:
         return []
@@ -332,7 +332,7 @@ def _absolute(files: RunnerFiles, text: str) -> Path | None:
 
 
 def _git_roots(files: RunnerFiles) -> Iterator[Path]:
-    """Yield the working trees of the project, its Git root, and the main working tree of the repository."""
+    """Yield the project's working trees, Git root, and the main working tree."""
     for root in files.folders.roots:
         yield root
         top = next((one for one in (root, *root.parents) if files.exists(one / ".git")), None)
@@ -347,7 +347,7 @@ def _git_roots(files: RunnerFiles) -> Iterator[Path]:
 
 
 def _read_index(files: RunnerFiles, path: Path, text: str, names: set[str]) -> Iterator[Lesson]:
-    """Yield the entries of the index that are not about a file, and report where both disagree."""
+    """Yield index entries that are not about a file; report where both disagree."""
     lines = text.splitlines()
     end = _loaded_lines(lines)
     if len(lines) > end:
@@ -432,7 +432,7 @@ def _lesson(
 
 
 def _kind(type: str, text: str) -> LessonKind:
-    """Return the kind by the type of the memory; its wording decides for feedback and for a memory without a type."""
+    """Return the kind by memory type; for feedback or no type, its wording decides."""
     if type not in ("", "feedback"):
         return LessonKind.FACT
     kind = lesson_kind(text)

@@ -1,4 +1,4 @@
-"""Th0rgal/open-ralph-wiggum, whose state file vanishes at the end (docs/adapter-files.md#open-ralph)."""
+"""Th0rgal/open-ralph-wiggum and its state file; docs/adapter-files.md#open-ralph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BOX: Final = lazy_regex(r"\s*[-*]\s+\[([ xX/])\]\s*(.*)")
 
 
 class OpenRalphAdapter(RunnerAdapter):
-    """Reads the state, the history and the tasks; the state is remembered when it vanishes."""
+    """Reads state, history and tasks; the state is remembered when it vanishes."""
 
     name = "open-ralph"
     title = "open-ralph-wiggum"
@@ -133,7 +133,7 @@ class OpenRalphAdapter(RunnerAdapter):
 def _open_state(
     fields: Fields, questions: Sequence[str], iterations: Sequence[Iteration], last: datetime | None, now: datetime
 ) -> State:
-    """Return the state of a loop whose file exists: by its age, at most twice the longest iteration."""
+    """Return an open loop's state: fresh up to twice the longest iteration."""
     if fields.flag("active") is False:
         return State(reason="not active", why="its state file says that it is not active")
     longest = max((one.duration_ms or 0 for one in iterations), default=0)

@@ -1,7 +1,4 @@
-"""Adapter of opencode: its sessions, with tokens and cost, in both layouts of its database.
-
-The tables and their fields are described in docs/adapter-files.md#opencode.
-"""
+"""Adapter of opencode, in both database layouts; docs/adapter-files.md#opencode."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ _INSIDE: Final = "(directory = ? OR substr(directory, 1, ?) = ?)"
 
 
 class Layout(Struct, frozen=True):
-    """Tables and queries of one layout; `fields` are those of a message, `parts` those of a session's parts."""
+    """Tables and SQL of one layout; `parts` is the query for the parts of a session."""
 
     sessions: str
     messages: str
@@ -63,7 +60,7 @@ class Layout(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One message: `finish` is why an agent's message ended, `error` the name of its error."""
+    """A message; `finish` is why an agent's one ended, `error` the name of its error."""
 
     id: str
     role: str
@@ -134,13 +131,13 @@ _SUMS: Final = f"""
 
 
 def _inside(roots: Sequence[Path]) -> tuple[str, list[Any]]:
-    """Return the condition, and its values, that the folder of a session is in one of the roots."""
+    """Return the condition, and its values, that a session's folder is in a root."""
     values = [value for root in map(str, roots) for value in (root, len(root) + 1, f"{root}/")]
     return " OR ".join([_INSIDE] * len(roots)) or "0", values
 
 
 def _sum_messages(files: RunnerFiles, path: Path) -> dict[str, Sequence[Any]]:
-    """Return cost and tokens by session, for versions without these columns in the table of sessions."""
+    """Return cost and tokens by session, for versions without columns for them."""
     condition, values = _inside(files.folders.roots)
     return {str(row[0]): row[1:] for row in files.rows(path, _SUMS.replace(":condition:", condition), values)}
 
@@ -253,7 +250,7 @@ class OpencodeAdapter(SessionAdapter):
         return loop
 
     def _first_prompt(self, files: RunnerFiles, session: _Stored, path: Path, layout: Layout) -> str:
-        """Return the first prompt of a session, which is read once; its title is generated."""
+        """Return a session's first prompt, read once; its title is generated."""
         if not self._prompts.get(session.id):
             turns = _read_turns(files, path, layout, session.id, session.cwd)
             prompt = next((turn.prompt for turn in turns if turn.prompt), "")
@@ -324,7 +321,7 @@ def _model(value: Any) -> str:
 
 
 def _status(last: Message | None, quiet: timedelta) -> State:
-    """Return the status that the last message shows, its reason in the words of opencode, and how it is known."""
+    """Return status, opencode's own reason and source, as the last message shows."""
     if last is not None and last.role == "assistant":
         if last.error:
             status = LoopStatus.LIMIT if last.error in _LIMITS else LoopStatus.FAILED

@@ -1,4 +1,4 @@
-"""mikeyobrien/ralph-orchestrator: one run per file of events (docs/adapter-files.md#orchestrator)."""
+"""ralph-orchestrator: a run per events file; docs/adapter-files.md#orchestrator."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ _HISTORY: Final = _HistoryFold()
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """A run in a workspace; the process and the tasks are those of the newest run there."""
+    """A run in a workspace; process and tasks are those of the newest run there."""
 
     id: str
     native_id: str
@@ -170,7 +170,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 def find_workspaces(files: RunnerFiles) -> list[Path]:
-    """Return the folders of runs: the project, its working trees, and those that the registry names."""
+    """Return the project, its working trees, and workspaces that the registry names."""
     folders = files.folders
     found = [*folders.roots, *files.names(folders.project / ".worktrees")]
     for entry in _registered(files):
@@ -191,7 +191,7 @@ def find_runs(files: RunnerFiles) -> list[Found]:
 
 
 def _runs(workspace: Path, files: RunnerFiles) -> Iterator[Found]:
-    """Yield the runs of a workspace, oldest first: one per file of events, and those of the history without one."""
+    """Yield a workspace's runs, oldest first: events files, then history without one."""
     folder = workspace / FOLDER
     runs: list[tuple[str, Path, Run]] = []
     for path in files.names(folder, "events*.jsonl")[-_MAX_RUNS:]:
@@ -237,7 +237,7 @@ def _is_same(one: Run, other: Run) -> bool:
 
 
 def _process(workspace: Path, files: RunnerFiles) -> tuple[str, int | None, str, datetime | None]:
-    """Return ID, pid, prompt and start of the newest run in a workspace, from the registry, else from the lock."""
+    """Return ID, pid, prompt and start of the newest run, from registry, else lock."""
     folder = workspace / FOLDER
     native_id = cut(files.text(folder / "current-loop-id"), MAX_LABEL)
     for entry in _registered(files):
@@ -250,7 +250,7 @@ def _process(workspace: Path, files: RunnerFiles) -> tuple[str, int | None, str,
 
 
 def read_tasks(found: Found, files: RunnerFiles) -> list[Fields]:
-    """Return the newest line of each task of a run; tasks without a loop are those of the newest run."""
+    """Return each task's newest line; tasks without a loop are of the newest run."""
     lines = files.json(found.workspace / FOLDER / "agent" / "tasks.jsonl")
     latest: dict[str, Fields] = {}
     for line in lines if isinstance(lines, list) else ():
@@ -268,7 +268,7 @@ def _text(value: Any) -> str:
 
 
 class OrchestratorAdapter(RunnerAdapter):
-    """Reads events, history, registry and lock of runs, tasks and memories; also of runs in working trees."""
+    """Reads events, history, registry, lock, tasks and memories, also in worktrees."""
 
     name = "orchestrator"
     title = "ralph-orchestrator"
@@ -387,7 +387,7 @@ def _iterations(run: Run) -> tuple[Iteration, ...]:
 
 
 def _memories(text: str, file: str, runs: list[Found]) -> Iterator[Lesson]:
-    """Yield the memories of a file: a heading per kind, then an ID, a quoted text and a comment with tags."""
+    """Yield memories: headings are kinds; then ID, quoted text, comment with tags."""
     section, memory, lines = "", None, list[str]()
     place = count = 0
     for number, line in enumerate((*text.splitlines(), "## "), start=1):

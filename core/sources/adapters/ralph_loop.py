@@ -1,4 +1,4 @@
-"""The plugin ralph-loop (ralph-wiggum), whose state file vanishes at the end (docs/adapter-files.md#ralph-loop)."""
+"""The plugin ralph-loop (ralph-wiggum); docs/adapter-files.md#ralph-loop."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _LEFT_BEHIND: Final = "left behind"  # why a loop is not known whose state file 
 
 
 class _Found(Struct):
-    """The sessions of a loop: its own, and how many others blocked their end since it began."""
+    """A loop's own session, and how many others blocked their end since it began."""
 
     own: Session | None = None
     others: int = 0
 
 
 class RalphLoopAdapter(RunnerAdapter):
-    """Reads the state file and the session of the loop; the state is remembered when it vanishes."""
+    """Reads state file and session of the loop; a vanished state is remembered."""
 
     name = "ralph-loop"
     title = "Claude plugin ralph-loop"
@@ -201,7 +201,7 @@ def _ended_state(iteration: int | None, limit: int | None, is_claimed: bool, ses
 
 
 def _sessions(root: Path, session_id: str, started: datetime | None, files: RunnerFiles) -> _Found:
-    """Return the session of a loop; the newest one that blocked its end since the start, if the file names none."""
+    """Return the named session, else the newest since the start that blocked its end."""
     found = _Found()
     paths = [path for folder in session_folders(files) for path in files.names(folder, "*.jsonl")]
     recent = [(at, path) for path in paths if (at := files.modified_at(path)) and (started is None or at >= started)]

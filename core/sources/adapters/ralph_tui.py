@@ -1,4 +1,4 @@
-"""subsy/ralph-tui: sessions that work through the tasks of a tracker (docs/adapter-files.md#ralph-tui)."""
+"""subsy/ralph-tui: sessions on tracker tasks; docs/adapter-files.md#ralph-tui."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _OUTCOMES: Final = {
 
 
 class IterationLog(Struct, frozen=True, kw_only=True):
-    """What the header of a log contains; `session` is the beginning of the ID of its session, "" in old versions."""
+    """Header of a log; `session` is the start of a session's ID, "" in old versions."""
 
     path: Path
     session: str
@@ -168,7 +168,7 @@ def read_log(path: Path, files: RunnerFiles) -> IterationLog | None:
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A session in one folder; `is_past` is set if its file was seen before and exists no more."""
+    """A session in one folder; `is_past` means that its file was seen but is gone."""
 
     id: str
     folder: Path  # in which it runs
@@ -187,7 +187,7 @@ class SessionReader:
         self._logs: dict[Path, tuple[datetime | None, IterationLog | None]] = {}
 
     def read(self, files: RunnerFiles) -> list[Session]:
-        """Return the sessions of all folders: those of now, those whose files are gone, and those with logs only."""
+        """Return sessions of all folders: current ones, past ones, those with logs only."""
         registered = _registered(files)
         named = (Path(cwd) for entry in registered.values() if isinstance(cwd := entry.get("cwd"), str))
         inside = (path for path in named if files.folders.contain(str(path)))
@@ -280,7 +280,7 @@ def _registered(files: RunnerFiles) -> dict[str, dict[Any, Any]]:
 
 
 def _seen(found: Mapping[str, Session], files: RunnerFiles) -> dict[str, tuple[Path, dict[Any, Any]]]:
-    """Remember the session files, and return those that were overwritten or deleted since they were seen."""
+    """Remember the session files; return those overwritten or deleted since seen."""
     known = {id: one for id, one in _mapping(files.remembered(_SEEN)).items() if isinstance(one, dict)}
     now = {id: _kept(session) for id, session in found.items()}
     if any(known.get(id) != one for id, one in now.items()):
@@ -301,7 +301,7 @@ def _kept(session: Session) -> dict[str, Any]:
 
 
 def _own_logs(session: Session, logs: Mapping[str, list[IterationLog]]) -> tuple[IterationLog, ...]:
-    """Return the logs of a session, in order of time; old versions do not name it, but their times show it."""
+    """Return a session's logs in order; in old versions, their times assign them."""
     found = [*logs.get(session.id[:_PREFIX], ())]
     started_at = session.fields.time("startedAt")
     if not session.is_past and started_at is not None:
@@ -314,7 +314,7 @@ def _mapping(value: Any) -> dict[Any, Any]:
 
 
 class RalphTuiAdapter(RunnerAdapter):
-    """Reads session files, iteration logs, the progress log and the registry of sessions."""
+    """Reads session files, iteration and progress logs, and the session registry."""
 
     name = "ralph-tui"
     title = "ralph-tui"

@@ -1,4 +1,4 @@
-"""Read-only access of adapters to the files of runners, with limits (docs/adapters.md#reading).
+"""Read-only access of adapters to files, with limits; docs/adapters.md#reading.
 
 Whatever is torn, damaged or has vanished gives the last good content and, if it lasts, a finding; nothing raises. Below
 are the conversions that several adapters use: texts, times, beginnings of files.
@@ -162,7 +162,7 @@ class Databases:
         self._endless: dict[Path, tuple[Stamp | None, ...]] = {}  # databases of which a query was stopped
 
     def rows(self, path: Path, query: str, values: tuple[Any, ...]) -> _Rows:
-        """Return the rows of a query; the last good ones, with a finding, while the database cannot be read."""
+        """Return a query's rows; the last good ones, and a finding, while unreadable."""
         names = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
         stamps = tuple(map(self._files.stamp, names))
         key = path, query, values
@@ -221,7 +221,7 @@ class _Good(Struct, gc=False):
 
 
 class _Failure(Struct, gc=False):
-    """A file that cannot be decoded since a time; `findings` is empty until it is reported."""
+    """A file undecodable since a time; `findings` is empty until it is reported."""
 
     stamp: Stamp
     since: float
@@ -229,7 +229,7 @@ class _Failure(Struct, gc=False):
 
 
 class LastGood:
-    """Decodes files, and keeps the last good value of each while it cannot be decoded.
+    """Decodes files; keeps the last good value of each while it cannot be decoded.
 
     `clock` returns monotonic seconds. `pause` waits before a second try; None if nothing may wait.
     """
@@ -251,7 +251,7 @@ class LastGood:
         read: Callable[[], RawFile | Problem | None],
         convert: Callable[[bytes], Any],
     ) -> Any:
-        """Return the converted content of a file; `stamp` is its version if that is certain."""
+        """Return the converted content of a file; `stamp` is its version if certain."""
         key, found = (form, path), self._files.findings
         good, failure = self._good.get(key), self._failures.get(key)
         last = good.value if good is not None else None
@@ -305,7 +305,7 @@ class RunnerFiles:
         pause: Callable[[float], object] | None = None,
         stamps: FileStamps | None = None,
     ) -> None:
-        """`pause` waits before a file is read again that could not be decoded; None if nothing may wait."""
+        """`pause` waits before a failed decoding is repeated; None if nothing may wait."""
         self.folders = folders
         self.name = name
         self.is_behind = False
@@ -331,7 +331,7 @@ class RunnerFiles:
         self._roots: dict[Path, Path | None] = {}
 
     def start_look(self, changed: Iterable[Path] | None = None) -> None:
-        """Begin to look at the files again: all, or only those in `changed`, as `find_changed` returns them."""
+        """Begin a new look at all files, or at those in `changed` (see `find_changed`)."""
         self._looks += changed is None
         if changed is None and self._looks % _RELISTED_EVERY == 0:
             self._entries.clear()
@@ -342,17 +342,17 @@ class RunnerFiles:
         self.findings = []
 
     def find_changed(self, *, is_recent: bool = False) -> set[Path]:
-        """Return the paths that changed since the last look; with `is_recent`, check only those that changed last."""
+        """Return paths changed since the last look; `is_recent`: check the last changed."""
         changed = self.stamps.find_changed(is_recent=is_recent)
         return changed | self._last_good.find_failing()
 
     @property
     def has_failures(self) -> bool:
-        """Whether a file could not be decoded and is not reported yet; the next look after 2 s reports it."""
+        """Whether a failed decoding is not reported yet; a look 2 s later reports it."""
         return bool(self._last_good.find_failing())
 
     def forget_unread(self) -> None:
-        """Forget the states of transcripts that were not read to their end: another process may have read more."""
+        """Forget states of partly read transcripts: another process may have read more."""
         self._folded = {key: folded for key, folded in self._folded.items() if folded.is_complete}
 
     # Files
@@ -371,7 +371,7 @@ class RunnerFiles:
         return self.stamps.of(path) if self._root(path) is not None else None
 
     def names(self, folder: Path, pattern: str = "*") -> list[Path]:
-        """Return the files and folders in a folder whose names match, sorted by name; without links that lead out."""
+        """Return matching names in a folder, sorted; without links that lead outside."""
         entries = self._list(folder)
         known = self._names.get((folder, pattern))
         if known is None or known[0] is not entries:
@@ -380,18 +380,18 @@ class RunnerFiles:
         return known[1].copy()
 
     def read(self, path: Path, convert: Callable[[bytes], Any], limit: int = 1 << 20) -> Any:
-        """Return what `convert` makes of a file; the last good value if it raises, None if there never was one.
+        """Return a converted file; the last good one if `convert` raises, None if none.
 
         All calls for a file must use the same conversion.
         """
         return self._read("", path, convert, limit)
 
     def text(self, path: Path, limit: int = 1 << 20) -> str:
-        """Return a text file; its last good content while it is unreadable, "" if there never was any."""
+        """Return a text file; while unreadable, its last good content or "" if none."""
         return str(self._read("text", path, lambda data: data.decode("utf-8", "replace"), limit) or "")
 
     def json(self, path: Path, limit: int = 8 << 20) -> Any:
-        """Return a decoded JSON, JSONL (a list of `Line`) or YAML file, by its name; None if there never was one."""
+        """Decode a JSON, JSONL (`Line` list) or YAML file by its name; None if none."""
 
         def decoded(data: bytes) -> Any:
             result = decode(path.name, data)
@@ -404,7 +404,7 @@ class RunnerFiles:
         return self._read("json", path, decoded, limit)
 
     def head(self, path: Path, size: int) -> bytes:
-        """Return the first bytes of a file, however large it is; b"" if it cannot be read."""
+        """Return a file's first bytes, whatever its size; b"" if it cannot be read."""
         opened = self._open(path)
         if not isinstance(opened, int):
             return b""
@@ -416,12 +416,12 @@ class RunnerFiles:
             os.close(opened)
 
     def first_line(self, path: Path) -> bytes:
-        """Return the first line of a file; b"" if it is not complete, or longer than `MAX_FIRST_LINE` bytes."""
+        """Return the first line; b"" if incomplete or longer than `MAX_FIRST_LINE` bytes."""
         line, newline, _ = self.head(path, MAX_FIRST_LINE).partition(b"\n")
         return line if newline else b""
 
     def rows(self, path: Path, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return rows of an SQLite database; the last good ones, with a finding, while it cannot be read.
+        """Return rows of an SQLite database; the last good ones and a finding on failure.
 
         Neither locks a database that no other process uses, nor creates files beside it.
         """
@@ -430,7 +430,7 @@ class RunnerFiles:
         return self._databases.rows(path, query, tuple(values))
 
     def fold(self, path: Path, fold: Fold[_State]) -> Folded | None:
-        """Read what was added to a file of lines; None if there is none, its last state if it has vanished.
+        """Read added lines of a file; its last state if it vanished, None if none was.
 
         At most `MAX_BYTES_AT_ONCE` at each look. The state is the same object until something was added.
         """
@@ -453,7 +453,7 @@ class RunnerFiles:
     # What was seen before
 
     def remember(self, key: str, value: _Value) -> _Value:
-        """Keep a value beyond the end of the program, such as the last content of a file that vanishes."""
+        """Keep a value beyond the program's end, such as the content of a vanishing file."""
         self.kept.remember(key, value)
         return value
 
@@ -540,7 +540,7 @@ class RunnerFiles:
         return open_file(path, root) if root is not None else None
 
     def _root(self, path: Path) -> Path | None:
-        """Return the folder that a path may not leave: the project, or the private folder of an agent."""
+        """Return the folder a path may not leave: the project, or an agent's private one."""
         if path not in self._roots:
             self._roots[path] = self._find_root(path)
         return self._roots[path]
@@ -595,7 +595,7 @@ def read_table(
     required: Set[str] = frozenset(),
     where: tuple[str, Sequence[Any]] = ("1", ()),
 ) -> list[tuple[Any, ...]] | None:
-    """Return the rows of a table that match a condition; None if there is none with the `required` columns.
+    """Return a table's matching rows; None if it or a `required` column is missing.
 
     Other columns that are missing are None. The names and the condition are part of the query, so they must be
     constants; its values are not.
@@ -623,7 +623,7 @@ _Record = TypeVar("_Record", bound=_Identified)
 
 
 def cut(text: Any, limit: int = MAX_TEXT) -> str:
-    """Return a text without outer spaces, cut to `limit` characters; "" for any other value."""
+    """Return a stripped text of at most `limit` characters; "" for any other value."""
     if not isinstance(text, str):
         return ""
     text = text.strip()
@@ -631,7 +631,7 @@ def cut(text: Any, limit: int = MAX_TEXT) -> str:
 
 
 def local_time(text: str) -> datetime | None:
-    """Parse a time; one without a time zone is in the time zone of this machine, as shell scripts write it."""
+    """Parse a time; without a time zone, it is local, as shell scripts write it."""
     time = parse_time(text)
     if time is None or len(text.strip()) > _TIME_LENGTH:
         return time
@@ -642,7 +642,7 @@ def local_time(text: str) -> datetime | None:
 
 
 def compact_time(text: str) -> str:
-    """Return the letters and digits of a time, such as `20261120T094000`, as part of an ID."""
+    """Return letters and digits of a time for an ID, such as `20261120T094000`."""
     return re.sub(r"[^0-9A-Za-z]", "", text)[:15]
 
 
@@ -656,7 +656,7 @@ def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
 
 
 def split_front_matter(lines: Sequence[str], most: int) -> tuple[Sequence[str], int]:
-    """Return the lines between the first line and a second line `---`, and the number of lines before the text."""
+    """Return the lines between two `---` lines at the start, and the head's length."""
     if lines and lines[0].strip() == "---":
         for number, line in enumerate(lines[1 : most + 1], start=1):
             if line.strip() == "---":
@@ -665,7 +665,7 @@ def split_front_matter(lines: Sequence[str], most: int) -> tuple[Sequence[str], 
 
 
 def decode_quietly(data: bytes) -> Any:
-    """Decode JSON without a finding; ValueError if it is damaged, so that the last good version stays."""
+    """Decode JSON without a finding; ValueError if damaged: the last version stays."""
     decoded = decode_json(data)
     if decoded.failed:
         raise ValueError("not JSON")
@@ -678,7 +678,7 @@ def fields_of(value: Any) -> Fields:
 
 
 def head_of(path: Path, root: Path) -> bytes:
-    """Return the first 4 KiB of a regular file; b"" if there is none, or if it is a link that leads out of `root`."""
+    """Return a regular file's first 4 KiB; b"" if missing or a link out of `root`."""
     descriptor = open_file(path, root)
     if not isinstance(descriptor, int):
         return b""

@@ -1,4 +1,4 @@
-"""Runs of programs that call an agent in a loop: where their files are, and the loop of what they say.
+"""Runs of programs that call an agent in a loop: their files and their loops.
 
 An adapter of a runner names its files, decodes them, and says in one `State` how a run is
 (docs/adapters.md#runs-of-a-runner). All else is here, also the memory of state files that vanish at the end of a loop,
@@ -65,7 +65,7 @@ class RunnerAdapter(Adapter):
         badges: Iterable[str] = (),
         **values: Any,
     ) -> Loop:
-        """Return the loop of a run in a working tree; `values` are further fields of `Loop`.
+        """Return the loop of a run in a working tree; `values` are fields of `Loop`.
 
         `written` are its files, the one with its state first. `last` is its last sign, and `ended` its end if it ended,
         which is a guess unless `is_exact`. Badges for its liveness are added to `badges`.
@@ -109,7 +109,7 @@ class RunnerAdapter(Adapter):
 
 
 class Seen(Struct):
-    """The last content of a state file; `missing_since` is when it was first missing, None while it exists."""
+    """Last content of a state file; `missing_since`: when first missing, None if not."""
 
     state: dict[str, Any]
     seen_at: datetime
@@ -117,7 +117,7 @@ class Seen(Struct):
 
 
 def remember_states(files: RunnerFiles, current: Mapping[str, dict[str, Any]], now: datetime) -> dict[str, Seen]:
-    """Return the present states by ID, and those that were seen before; keeps them for later runs of the program."""
+    """Return present states by ID and those seen before; keep them for later runs."""
     known = dict(_remembered(files))
     for identifier, seen in known.items():
         if identifier not in current and seen.missing_since is None:
@@ -149,7 +149,7 @@ _HEADING: Final = lazy_regex(r"#{1,6} (.+)")
 
 
 class ContextBlock(Struct, frozen=True):
-    """The entries of one block of a context, and the lines before and after them: the fences and the label.
+    """The entries of a context's block, and the lines around them: fences and label.
 
     An entry is its first line without the number, and the indented lines below.
     """
@@ -164,7 +164,7 @@ class ContextBlock(Struct, frozen=True):
 
 
 def context_blocks(context: str, section: str = "") -> list[ContextBlock]:
-    """Return the blocks of a context that have entries; with `section`, only those below headings with this word."""
+    """Return blocks with entries; `section` selects headings that contain this word."""
     blocks = [ContextBlock()]
     is_read = not section
     for line in context.splitlines():
@@ -195,7 +195,7 @@ def context_bullets(context: str) -> list[str]:
 
 
 def put_block(lines: list[str], place: int, block: Sequence[str]) -> list[str]:
-    """Return the lines with a block instead of the delivered one, or at `place` if there is none.
+    """Return the lines with the block in place of the delivered one, else at `place`.
 
     A block that differs from the delivered one only in the tokens of its fences is that one.
     """
@@ -214,7 +214,7 @@ def _without_fences(lines: Sequence[str]) -> list[str]:
 
 
 def file_diff(file: str, before: str | None, after: str) -> str:
-    """Return a unified diff of a file, "" if nothing changes; `file` is its path for people, `before` None if new."""
+    """Return a unified diff; "" if equal. `file` is shown, `before` is None if new."""
     old, new = _LINE.findall(before or ""), _LINE.findall(after)
     name = "/dev/null" if before is None else f"a/{file}"
     from difflib import unified_diff  # not needed for lists of loops

@@ -1,4 +1,4 @@
-"""Sessions of agents: turns, one state whose methods are the events of a transcript, and the loop of a session.
+"""Sessions of agents: turns, one state with events as methods, and their loops.
 
 An adapter of an agent says where its transcripts are, turns each line into calls of `Session`, and names the statuses
 in its own words (docs/adapters.md#sessions-of-an-agent). All else is here, also loops of headless sessions that a
@@ -132,7 +132,7 @@ class Turn(Struct, array_like=True):
 
 
 def note_command(turn: Turn, command: str, exit_code: int | None, output: str, at: str) -> bool:
-    """Note the result of a command, or of a patch if the command is ""; return whether it failed.
+    """Note the result of a command, or of a patch if ""; return whether it failed.
 
     `output` is only needed for failures and test runs.
     """
@@ -154,12 +154,12 @@ def note_command(turn: Turn, command: str, exit_code: int | None, output: str, a
 
 
 def can_change_files(command: str) -> bool:
-    """Return whether a command may change files of the project: it neither only reads nor only checks."""
+    """Return whether a command may change files, so not only reads or only checks."""
     return bool(command) and not is_read_only(command) and not parse_check(command)[0]
 
 
 def make_iteration(number: int, turn: Turn) -> Iteration:
-    """Return a turn as an iteration of a loop; its outcome is that of its last test run."""
+    """Return a turn as an iteration; its outcome is that of its last test run."""
     started, ended = parse_time(turn.started), parse_time(turn.ended)
     test = turn.test
     outcome = Outcome.UNKNOWN
@@ -214,7 +214,7 @@ class Session(Struct):
 
     @property
     def usage(self) -> Usage:
-        """The sum of all messages; the cached tokens are a part of the input, and thoughts are separate."""
+        """Sum of all messages; cached tokens are part of the input, thoughts are not."""
         counts = [*self.recent.values(), *([self.tokens] if self.tokens else ())]
         if not counts:
             return Usage()
@@ -263,7 +263,7 @@ class Session(Struct):
         turn.end, turn.ended, self.phase = word, at, word
 
     def spend(self, message: str, counts: Iterable[int | None]) -> None:
-        """Note the tokens of a message, which replace those that were noted for it before."""
+        """Note a message's tokens, which replace those noted for it before."""
         self.recent.pop(message[:MAX_LABEL], None)
         self.recent[message[:MAX_LABEL]] = [min(max(count or 0, 0), _MAX_COUNT) for count in counts]
         if len(self.recent) > _MAX_RECENT:
@@ -280,7 +280,7 @@ class Session(Struct):
         return True
 
     def ran(self, at: str, command: str, exit_code: int | None, output: str) -> bool:
-        """Note the result of a command, or of a patch if the command is ""; return whether it failed."""
+        """Note a command's result, or a patch's if it is ""; return whether it failed."""
         turn = self.open_turn(at)
         has_failed = note_command(turn, command, exit_code, output, at)
         if not has_failed and can_change_files(command):
@@ -298,7 +298,7 @@ class Session(Struct):
 
 
 def waiting_status(session: Session, quiet: timedelta) -> State:
-    """Return the status of a session without a new line for some time, whose agent writes neither starts nor ends."""
+    """Return the status of a quiet session whose agent writes no starts and ends."""
     if session.phase == "answer":
         return State(LoopStatus.COMPLETED if quiet > QUIET_AFTER else LoopStatus.PAUSED, session.phase)
     is_known = bool(session.phase) and quiet <= LOST_AFTER
@@ -311,7 +311,7 @@ class SessionAdapter(Adapter):
     fold: ClassVar[Fold[Any]]
 
     def transcripts(self, files: RunnerFiles) -> Iterator[tuple[Path, str, str]]:
-        """Yield the transcripts of the project, each with its working folder and the ID of its parent, if known."""
+        """Yield the project's transcripts, each with working folder and parent ID or ""."""
         raise NotImplementedError
 
     def status(self, session: Any, quiet: timedelta) -> State:
@@ -366,7 +366,7 @@ class SessionAdapter(Adapter):
         modified_at: datetime | None = None,
         **values: Any,
     ) -> Loop:
-        """Return the loop of a session with this last activity; `values` are fields that differ from the usual ones."""
+        """Return the loop of a session; `values` are fields that differ from the usual."""
         name, status = self.name, found.status
         liveness, why = check_liveness(status, None, activity, modified_at, moment)
         usual: dict[str, Any] = {
@@ -404,13 +404,13 @@ class SessionAdapter(Adapter):
 
 
 class BareLoops:
-    """Joins the sessions of one agent; loops that did not change are the same objects as before."""
+    """Joins an agent's sessions; unchanged loops are the same objects as before."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[list[Loop], Loop]] = {}
 
     def join(self, sessions: Iterable[Loop], now: datetime) -> Iterator[Loop]:
-        """Yield the loop of each session, and one for headless sessions with the same prompt in one folder."""
+        """Yield each session's loop; one for headless ones with equal prompt and folder."""
         groups: dict[tuple[str, str], list[Loop]] = {}
         for loop in sessions:
             if loop.task and HEADLESS in loop.tags and not loop.parent and loop.started_at is not None:
@@ -486,7 +486,7 @@ def join_sessions(loop: Loop, sessions: Sequence[LoopDetails]) -> LoopDetails:
 
 
 def _runs(loops: Iterable[Loop]) -> Iterator[list[Loop]]:
-    """Split sessions, sorted by their starts, where one overlaps the next or a long time passes."""
+    """Split sessions sorted by start where two overlap or a long time passes."""
     run: list[Loop] = []
     end: datetime | None = None
     for loop in loops:

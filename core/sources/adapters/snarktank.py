@@ -1,4 +1,4 @@
-"""snarktank/ralph and others that work through the stories of a prd.json (docs/adapter-files.md#snarktank)."""
+"""snarktank/ralph and others with a prd.json; docs/adapter-files.md#snarktank."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Story(Struct, frozen=True):
 
 
 class _Plan(Struct, frozen=True):
-    """A prd.json; `is_archived` is set in the archive, where it is in a folder of its own."""
+    """A prd.json; in the archive (`is_archived`), it is in a folder of its own."""
 
     path: Path
     id: str
@@ -68,7 +68,7 @@ class _Plan(Struct, frozen=True):
 
 
 class SnarktankAdapter(RunnerAdapter):
-    """Reads prd.json, progress.txt and the archive; a run is known only by its process."""
+    """Reads prd.json, progress.txt, archive; a run is known only by its process."""
 
     name = "snarktank"
     title = "snarktank/ralph"
@@ -150,7 +150,7 @@ class SnarktankAdapter(RunnerAdapter):
 
 
 def pattern_delivery(path: Path, context: str, files: RunnerFiles) -> Delivery | None:
-    """Return the change that puts a context at the end of the patterns of a progress log; None if it is there."""
+    """Return a change that appends a context to a log's patterns; None if present."""
     before = files.text(path) if files.exists(path) else None
     bullets = context_bullets(context)
     if not bullets or before == "":
@@ -177,7 +177,7 @@ def _lessons(plan: _Plan, files: RunnerFiles) -> Iterator[Lesson]:
 
 
 def _plans(files: RunnerFiles) -> Iterator[_Plan]:
-    """Yield the plans of the project and its working trees, then those of the archives."""
+    """Yield the plans of the project and its working trees, then archived ones."""
     folders = [root / place for root in files.folders.roots for place in _PLACES]
     for folder in folders:
         pattern = "prd*.json" if folder.name == "tasks" else "prd.json"
@@ -209,7 +209,7 @@ def _plan(path: Path, files: RunnerFiles, *, is_archived: bool) -> _Plan | None:
 
 
 def _decode(data: bytes) -> dict[str, Any]:
-    """Decode JSON as agents write it: with comments, trailing commas, or prose around it; ValueError otherwise."""
+    """Decode JSON with comments, trailing commas or prose around it; else ValueError."""
     decoded = decode_json(data)
     if decoded.failed:
         source = data.decode("utf-8", "replace")
@@ -240,7 +240,7 @@ def _state(plan: _Plan, log: ProgressLog, pid: int | None) -> State:
 
 
 def _find_process(plan: _Plan, files: RunnerFiles, moment: Moment) -> int | None:
-    """Return the pid of the script, which is started in its own folder or in the project."""
+    """Return the pid of the script, started in its own folder or in the project."""
     if plan.is_archived or plan.path.name != "prd.json":
         return None
     folder = plan.path.parent

@@ -1,4 +1,4 @@
-"""Incremental reading of growing files of lines into small states (docs/adapters.md#transcripts).
+"""Incremental reading of growing files of lines; docs/adapters.md#transcripts.
 
 A file is read at an offset, a limited number of bytes at a time. It is read from the start again if it was replaced,
 became shorter, or has other bytes at its start or before the offset (after a compaction or another rewrite).
@@ -56,7 +56,7 @@ _Count = Annotated[int, Meta(ge=0)]
 
 
 class Fold(Protocol[_State]):
-    """Reads a growing file line by line into a small state, which is kept between runs of the program.
+    """Reads a growing file by lines into a small state that is kept between runs.
 
     `name` and `version` identify the code: after a change, increase the version, and files are read from the start.
     `state` is a mutable msgspec Struct that MessagePack can encode; a new one is the state of an empty file.
@@ -67,7 +67,7 @@ class Fold(Protocol[_State]):
     state: type[_State]
 
     def add(self, state: _State, line: bytes) -> None:
-        """Add a complete line, which is untrusted; ValueError, TypeError or msgspec's errors if it cannot be read."""
+        """Add a complete, untrusted line; ValueError, TypeError, msgspec's if unreadable."""
 
 
 class Folded(Struct, frozen=True, array_like=True, gc=False):
@@ -84,12 +84,12 @@ class Folded(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all bytes of the file were read, but for a last line that is not complete."""
+        """Whether all bytes of the file were read, except an incomplete last line."""
         return self.seen >= self.stamp.size
 
 
 def read_added(descriptor: int, fold: Fold[Any], known: Folded | None, most: int = MAX_BYTES_AT_ONCE) -> Folded:
-    """Read about `most` bytes that were added to an open file; the state is another object if lines were added."""
+    """Read about `most` added bytes; the state is a new object if lines were added."""
     stamp = Stamp.of(os.fstat(descriptor))
     if (
         known is None
@@ -212,7 +212,7 @@ class KeptFile:
 
 
 class KeptStates:
-    """The kept states and values of one adapter, which `save` writes; without a file, they last as long as this."""
+    """States and values of one adapter, written by `save`; in memory without a file."""
 
     def __init__(self, file: KeptFile | None, adapter: str) -> None:
         self._file, self._adapter = file, adapter
@@ -237,7 +237,7 @@ class KeptStates:
             self._noted[fold.name, path] = fold.version, folded
 
     def remember(self, key: str, value: object) -> None:
-        """Keep a value beyond the end of the program, such as the last content of a file that vanishes."""
+        """Keep a value beyond the program's end, such as the content of a vanishing file."""
         self._values[key], self._unsaved[key] = value, datetime.now(UTC)
 
     def remembered(self, key: str) -> Any:
