@@ -56,7 +56,7 @@ def format_span(seconds: float) -> str:
 
 
 def format_age(moment: datetime | None, now: datetime) -> str:
-    """Format an age: `5 h ago`, `in 3 d`; `now` within 1 s or the skew; None: `—`."""
+    """Format an age: `5 h ago`, `in 3 d`; `now` within 1 s or clock skew; `—`: None."""
     if moment is None:
         return "—"
     seconds = (now - moment).total_seconds()

@@ -63,12 +63,12 @@ def _mask_named(name: str, value: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return the first characters of a text; mask a secret that would be divided."""
+    """Return a text's start; mask a secret that the cut would make unrecognisable."""
     return text if len(text) <= limit else mask_secrets(text[: limit + _MARGIN])[:limit]
 
 
 def find_secrets(texts: Collection[str]) -> dict[str, str]:
-    """Return masked texts with secrets; many plain ones take a tenth of the time."""
+    """Mask texts with secrets, by text; many plain ones take a tenth of the time."""
     rest = list(texts)
     if has_hint("\n".join(rest)):
         rest.sort(key=has_hint)  # together, those with hints are in few parts
@@ -141,7 +141,7 @@ def may_contain_secret(text: str) -> bool:
 
 @cache
 def _search() -> Any:
-    """Search for all expressions at once, without assertions and upper bounds."""
+    """Search for all expressions at once, loosened: no assertions, no upper bounds."""
     import re2
 
     options = re2.Options()
@@ -166,7 +166,7 @@ def _list_expressions() -> Iterator[str]:
 
 
 def loosen(expression: str) -> str:
-    """Return an RE2 expression that matches all plain ASCII texts that `re`'s does."""
+    """Return an RE2 expression that matches every plain ASCII text matched by `re`."""
     parts: list[str] = []
     depth = 0  # number of open groups, from an assertion on
     for part in _PART.finditer(expression):

@@ -292,7 +292,7 @@ def cache_folder() -> Path:
 
 
 def _xdg_folder(variable: str, default: str) -> Path:
-    """Return the program's folder in a variable's one; relative paths are ignored.
+    """Return the program's folder in that of `variable`; relative paths are ignored.
 
     Raises BadInput if the home folder is not known: a relative one would be in the project, whose files would count as
     the user's.

@@ -119,7 +119,7 @@ class Blocks(Struct, frozen=True):
         )
 
     def choose_token(self, preferred: str = "") -> str:
-        """Return `preferred`, or a random token if that is "" or a text contains it."""
+        """Return `preferred`, or if it is "" or in a text, a random token that is not."""
         token = preferred or draw_token()
         while token in self.approved.casefold() or token in self.unreviewed.casefold():
             token = draw_token()

@@ -1,4 +1,4 @@
-"""All settings with type, unit, bounds, label, step and help; see `Setting`.
+"""All settings, declared once with type, unit, bounds and help; see `Setting`.
 
 `docs/settings.md` is generated from this module. Annotations are evaluated at import, because the declarations need the
 types.

@@ -136,7 +136,7 @@ _PIPE_FAILS: Final = lazy_regex(r"\bset\s{1,4}-\w{0,5}o?\s{0,4}pipefail|-o\s{1,4
 
 
 def command_result(command: str, output: str, has_succeeded: bool | None) -> bool | None:
-    """Return whether a command succeeded; `has_succeeded`: exit code's proof or None.
+    """Return whether a command succeeded; `has_succeeded` is by exit code, or None.
 
     The exit code of a pipe, or of a list that goes on after a failure, is that of its last program. A report in the
     output then decides; without one the result is unknown, unless all programs only read.

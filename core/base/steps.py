@@ -1,4 +1,4 @@
-"""Long computations in small steps that do not delay other work; grouped values."""
+"""Long computations in small steps that let other work go on; value grouping."""
 
 from __future__ import annotations
 

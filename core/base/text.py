@@ -1,4 +1,4 @@
-"""Safe display and regex matching of untrusted text; record texts, differences."""
+"""Safe display and matching of untrusted text; texts of records, differences."""
 
 from __future__ import annotations
 

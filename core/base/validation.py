@@ -118,7 +118,7 @@ def name_ids(ids: Sequence[str]) -> str:
 
 
 def suggest_id(name: str, known: Collection[str]) -> str:
-    """Return "; did you mean ID?" with the nearest known ID, "" if none is near."""
+    """Return "; did you mean ID?" with the nearest known ID (or part), "" if none is."""
     from rapidfuzz import fuzz, process  # only for a mistyped ID
 
     near = process.extractOne(name[:_MAX_NAME].casefold(), list(known), scorer=fuzz.WRatio, score_cutoff=_MIN_RATIO)

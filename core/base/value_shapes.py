@@ -34,7 +34,7 @@ def find_assigned(rule: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 @cache
 def _hints() -> re.Pattern[str]:
-    """Any of `ASSIGNED_HINTS`; both cases are written out, several times faster."""
+    """Any of `ASSIGNED_HINTS`, in both cases: several times faster than the flag."""
     return re.compile(
         "|".join("".join(f"[{_CASES.get(char, char + char.upper())}]" for char in hint) for hint in ASSIGNED_HINTS)
     )
@@ -108,7 +108,7 @@ def is_sample_password(value: str) -> bool:
 
 
 def is_spoken_password(value: str, *, is_certain: bool) -> bool:
-    """Return whether an unquoted value looks like a password, unlike words and code.
+    """Return whether an unquoted value may be a password, not words, numbers or code.
 
     `is_certain` is whether "password is" precedes it; then letters with digits are enough.
     """

@@ -1,4 +1,4 @@
-"""Sessions of agents: read the records of hooks, and find the state by them.
+"""Sessions of agents: read the records of hooks, and derive states from them.
 
 Facts come before inference from the ages of files (docs/agents.md#sessions, docs/adapters.md#states).
 """

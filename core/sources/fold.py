@@ -308,7 +308,7 @@ class _State:
             self.pins[decision.subject] = replace(pin, content_hash=text)
 
     def _guide(self, decision: Decision) -> None:
-        """Record a person's text as guidance for agents; it may still be held or blocked."""
+        """Record a text as guidance if a person decided; it may still be held or blocked."""
         subject, text = decision.subject, _text(decision.after.get("content_hash"))
         if text and decision.decided_by is Author.PERSON:
             self.guidance[subject] = self.guidance.get(subject, frozenset()) | {text}

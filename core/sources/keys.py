@@ -1,4 +1,4 @@
-"""Keys of JSON objects: spellings, structs, tolerant conversion, and edits.
+"""JSON keys: spellings, structs, tolerant conversion, edits in a file's style.
 
 Keys in camelCase are read as snake_case: only known keys are renamed, and only in objects with fixed keys. The objects
 of most agents are converted to structs by msgspec. If a key has another spelling, or a value another type, the keys of

@@ -64,7 +64,7 @@ _READERS: Final[Mapping[str, Callable[[str, Any, datetime], _Records]]] = {
 
 
 def parse_file(file: str, kind: RecordKind, raw: RawFile, known: KnownRecords | None = None) -> ParsedFile | Problem:
-    """Parse `file`, or return its problem as a whole; `core.index.logs` reads logs.
+    """Parse `file`, or return why it is unreadable; `core.index.logs` reads logs.
 
     `known` are the pattern records of its last parse, which makes this one faster; they are replaced.
     """

@@ -1,4 +1,4 @@
-"""Normalization of texts: compatible forms, hidden characters, alphabet; scripts."""
+"""Normalization of texts (forms, hidden characters, alphabets); scripts of texts."""
 
 from __future__ import annotations
 

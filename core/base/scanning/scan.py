@@ -304,7 +304,7 @@ def _is_bad(text: str, start: int, end: int) -> bool:
 
 
 def _is_mention(text: str, start: int, end: int) -> bool:
-    """Return whether a changelog, parentheses or option's description mention a part."""
+    """Return whether a changelog, parentheses or an option text only mention a part."""
     sentence = _REGEX["mention_break"].split(text[max(start - _SENTENCE_REACH, 0) : start])[-1]
     is_described = _REGEX["option"].search(text[start:end]) and _REGEX["described"].match(text, end)
     if not (is_described or _REGEX["changelog"].match(sentence) or _REGEX["example"].search(sentence)):

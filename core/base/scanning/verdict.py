@@ -127,7 +127,7 @@ def find_stopping_severity(
 
 
 def pin_covers(pin: Pin, pattern: Pattern) -> bool:
-    """Return whether a person pinned this text here under rules that block it alike."""
+    """Return whether a person here pinned this text under rules that block it as now."""
     return pin.approves and _blocked_since(pattern) <= pin.scan_rules
 
 

@@ -213,7 +213,7 @@ def _match(files: RunnerFiles, folder: Path, parts: list[str]) -> Iterator[Path]
 
 
 def _find_nested(files: RunnerFiles, names: set[str]) -> Iterator[Path]:
-    """Yield files with these names in subfolders but foreign ones, upper ones first."""
+    """Yield files with these names in own subfolders of the project, top ones first."""
     level, count = [files.folders.project], 0
     for depth in range(_MAX_DEPTH + 1):
         below: list[Path] = []

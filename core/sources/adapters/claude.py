@@ -569,7 +569,7 @@ def session_folders(files: RunnerFiles) -> list[Path]:
 
 
 def _transcripts(files: RunnerFiles) -> Iterator[Path]:
-    """Yield transcripts: subagents, in a folder named after their session, before it."""
+    """Yield transcripts; subagents, in a folder named as their session, precede it."""
     for folder in session_folders(files):
         for path in files.names(folder):
             if path.name.endswith(".jsonl"):

@@ -702,7 +702,7 @@ def _home(folders: Folders) -> Path | None:
 
 
 def _choose_goal(state: Rollout, goals: dict[str, Goal] | None) -> Goal | None:
-    """Return the goal in the database; the rollout's if it is newer or the only one.
+    """Return the database's goal, or the rollout's if newer or without a database.
 
     A goal that is active in the rollout, but not in the database, was cleared.
     """

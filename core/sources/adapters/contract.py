@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """A runner's own way to get a context, by a person; docs/adapters.md#delivery.
+    """A runner's way to a context, for a person to apply; docs/adapters.md#delivery.
 
     Either a `command` (words to run, no shell), or a `diff` (unified, of one of the runner's files) to apply.
     """

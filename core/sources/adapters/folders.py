@@ -47,7 +47,7 @@ class Folders(Struct, frozen=True, kw_only=True):
         return "" if root == self.project else f"{root}/"
 
     def private(self, variable: str, default: str) -> Path | None:
-        """Return an agent's private folder: by environment variable, else below home."""
+        """Return an agent's private folder: environment `variable`, else ~/`default`."""
         if self.home is None:
             return None
         named = self.environment.get(variable, "")

@@ -276,7 +276,7 @@ def _join_counts(own: int | None, others: Sequence[int | None]) -> int | None:
 
 
 def _join_failures(iterations: Sequence[Iteration], sessions: Iterable[Loop]) -> tuple[Iteration, ...]:
-    """Add a session's failures to the iteration it began in, if that has none."""
+    """Add each session's failures to the iteration it began in, if that has none."""
     windows = _Windows(iterations)
     found: dict[int, list[Iteration]] = defaultdict(list)
     for session in sessions:

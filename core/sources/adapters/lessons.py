@@ -104,7 +104,7 @@ def join_bullets(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def bullets(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line number and text of each bullet of a Markdown text; none numbered."""
+    """Yield line number and text of each bullet of a Markdown text, unless numbered."""
     for line in read_markdown(enumerate(text.splitlines(), start=1)):
         if line.bullet and not line.bullet[0].isdigit():
             yield line.number, line.text
@@ -122,7 +122,7 @@ def lesson_kind(text: str) -> LessonKind:
 
 
 def make_lesson(runner: str, text: str, file: str, line: int, kind: LessonKind | None = None, **values: Any) -> Lesson:
-    """Return a text's lesson; its words decide if `kind` is None. `values`: fields."""
+    """Return a text's lesson; its words decide without `kind`. `values` are fields."""
     id = lesson_id(runner, text)
     return Lesson(id=id, runner=runner, text=text, kind=kind or lesson_kind(text), file=file, line=line, **values)
 

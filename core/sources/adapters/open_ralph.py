@@ -133,7 +133,7 @@ class OpenRalphAdapter(RunnerAdapter):
 def _open_state(
     fields: Fields, questions: Sequence[str], iterations: Sequence[Iteration], last: datetime | None, now: datetime
 ) -> State:
-    """Return an open loop's state: fresh up to twice the longest iteration."""
+    """Return the state by a present file: fresh up to twice the longest iteration."""
     if fields.flag("active") is False:
         return State(reason="not active", why="its state file says that it is not active")
     longest = max((one.duration_ms or 0 for one in iterations), default=0)

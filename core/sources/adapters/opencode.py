@@ -60,7 +60,7 @@ class Layout(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, gc=False):
-    """A message; `finish` is why an agent's one ended, `error` the name of its error."""
+    """A message; `finish` is why an agent's message ended, `error` its error's name."""
 
     id: str
     role: str

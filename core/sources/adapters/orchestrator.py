@@ -191,7 +191,7 @@ def find_runs(files: RunnerFiles) -> list[Found]:
 
 
 def _runs(workspace: Path, files: RunnerFiles) -> Iterator[Found]:
-    """Yield a workspace's runs, oldest first: events files, then history without one."""
+    """Yield a workspace's runs, oldest first, from event files, others from history."""
     folder = workspace / FOLDER
     runs: list[tuple[str, Path, Run]] = []
     for path in files.names(folder, "events*.jsonl")[-_MAX_RUNS:]:

@@ -301,7 +301,7 @@ def _kept(session: Session) -> dict[str, Any]:
 
 
 def _own_logs(session: Session, logs: Mapping[str, list[IterationLog]]) -> tuple[IterationLog, ...]:
-    """Return a session's logs in order; in old versions, their times assign them."""
+    """Return a session's logs by number; in old versions, their times assign them."""
     found = [*logs.get(session.id[:_PREFIX], ())]
     started_at = session.fields.time("startedAt")
     if not session.is_past and started_at is not None:

@@ -342,7 +342,7 @@ class RunnerFiles:
         self.findings = []
 
     def find_changed(self, *, is_recent: bool = False) -> set[Path]:
-        """Return paths changed since the last look; `is_recent`: check the last changed."""
+        """Return paths changed since the last look; `is_recent` checks only latest ones."""
         changed = self.stamps.find_changed(is_recent=is_recent)
         return changed | self._last_good.find_failing()
 
@@ -371,7 +371,7 @@ class RunnerFiles:
         return self.stamps.of(path) if self._root(path) is not None else None
 
     def names(self, folder: Path, pattern: str = "*") -> list[Path]:
-        """Return matching names in a folder, sorted; without links that lead outside."""
+        """Return matching paths in a folder, sorted by name; without links that lead out."""
         entries = self._list(folder)
         known = self._names.get((folder, pattern))
         if known is None or known[0] is not entries:
@@ -656,7 +656,7 @@ def distinct(found: Iterable[_Record]) -> Iterator[_Record]:
 
 
 def split_front_matter(lines: Sequence[str], most: int) -> tuple[Sequence[str], int]:
-    """Return the lines between two `---` lines at the start, and the head's length."""
+    """Return the lines between `---` lines at the start, and how many the head has."""
     if lines and lines[0].strip() == "---":
         for number, line in enumerate(lines[1 : most + 1], start=1):
             if line.strip() == "---":
