@@ -70,7 +70,7 @@ class ProcFiles:
         return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
 
     def _stat(self, pid: int) -> list[bytes]:
-        """Return `/proc/PID/stat` fields after the name (with spaces or not); [] if ended."""
+        """Return `/proc/PID/stat` fields after the name (may have spaces); [] if gone."""
         try:
             line = (self._root / str(pid) / "stat").read_bytes()
         except OSError:
