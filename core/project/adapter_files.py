@@ -1,4 +1,4 @@
-"""The files of agents and runners of an open project, read when needed or followed (docs/adapters.md#live)."""
+"""Files of agents and runners, read or followed (docs/adapters.md#live)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AdapterFiles:
-    """Reads the files of agents and runners; may be shared between threads. With `cache`, keeps what it has read."""
+    """Thread-safe reader of files of agents and runners; with `cache`, keeps results."""
 
     def __init__(
         self, project: ProjectPaths, settings: Settings, clock: Callable[[], datetime], *, cache: bool = True
@@ -66,7 +66,7 @@ class AdapterFiles:
             return self._opened().read_all()
 
     def check_failures(self) -> AdapterRecords | None:
-        """Return what was found when `read_all` was called, after a wait for files that are torn; None before."""
+        """Return what `read_all` found, after a wait for torn files; None before it."""
         with self._lock:
             return self._collector.check_failures(sleep) if self._collector is not None else None
 
@@ -80,7 +80,7 @@ class AdapterFiles:
             return self._opened().details(loop)
 
     def deliver(self, loop: Loop, context: str) -> Delivery | None:
-        """Return how the runner of a loop can be given a context; None if only hooks reach it."""
+        """Return how a loop's runner can be given a context; None if only by hooks."""
         with self._lock:
             return self._opened().deliver(loop, context)
 
@@ -115,7 +115,7 @@ MAX_READERS: Final = 3  # processes that are started for the first read before t
 
 
 class AdapterFeed:
-    """Calls `take` with the loops and lessons of runners whenever they change, in a thread of its own.
+    """In a thread, calls `take` with runners' loops and lessons when they change.
 
     `progress` is called with the bytes of transcripts that are read, and those in all, while they are read for the
     first time in another process. `failed` is called with an error that ends the thread.

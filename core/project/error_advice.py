@@ -1,4 +1,4 @@
-"""What a failure, a success and an escalation in a debug session lead to (docs/task-memory.md#hooks).
+"""Effects of debug failure, success, escalation (docs/task-memory.md#hooks).
 
 `on_failure` collects and renders known fixes for new errors, for commands, agents' hooks and the MCP server. An agent
 reads the result, so every text in it is one line of limited length that cannot pass for a heading or a conversation
@@ -145,7 +145,7 @@ def on_failure(
 
 
 def hold_out(state: ProjectState, advice: Advice, held_out: Collection[str]) -> Advice:
-    """Return the advice without some of its patterns, by ID, and without other fixes of the errors that they match."""
+    """Return the advice without patterns by ID, or other fixes of their errors."""
     patterns = [pattern for pattern, _ in advice.patterns if pattern.id in held_out]
     if not patterns:
         return advice
@@ -356,7 +356,7 @@ def _write_lessons(project: Project, session: DebugSession, found: Sequence[Less
 
 
 def write_task_lessons(project: Project, task_id: str) -> None:
-    """Write the lessons of the sessions that were made from the successful attempts at a task."""
+    """Write the lessons of sessions made from the successful attempts at a task."""
     for session in list(project.view.snapshot.debug_sessions.values()):
         if session.task_id == task_id and session.attempt_id and session.status == PASSED:
             lessons = collect_lessons(session, project.view.debug)

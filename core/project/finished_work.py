@@ -1,7 +1,8 @@
-"""Finished work: its outcome (docs/scoring.md#outcomes), and whether it followed what it was given (#followed).
+"""Finished work: its outcome, and whether it followed what it was given.
 
-At the end: what happened after the experiment gave a task a pattern or held it out (docs/experiments.md#outcomes).
-Both arms are judged by the same facts of the log, whether the agent got the pattern or not.
+See docs/scoring.md#outcomes and #followed. At the end: what happened after the experiment gave a task a pattern or held
+it out (docs/experiments.md#outcomes). Both arms are judged by the same facts of the log, whether the agent got the
+pattern or not.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ _ENDED: Final = (WorkOutcome.SUCCESS, WorkOutcome.FAILURE, WorkOutcome.TIMEOUT)
 
 
 class ActionLogs:
-    """The logs of attempts that have ended, each read once, for all that is concluded from them."""
+    """The logs of ended attempts, each read once for all conclusions."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -120,7 +121,7 @@ class ActionLogs:
 
 
 def record_verdicts(project: Project, source_id: str, logs: ActionLogs | None = None) -> None:
-    """Record the verdicts on all patterns that a loop, task or attempt was given, each once."""
+    """Record verdicts on all patterns that a loop, task or attempt got, each once."""
     snapshot, logs = project.view.snapshot, logs or ActionLogs(project)
     works = (source_id,) if source_id in snapshot.attempts else list_work_ids(source_id, snapshot)
     events = [event for work in works for event in _judge_work(project, work, logs)]
@@ -129,7 +130,7 @@ def record_verdicts(project: Project, source_id: str, logs: ActionLogs | None = 
 
 
 def list_unjudged(project: Project) -> list[str]:
-    """Return the attempts that ended in the last days and were given a pattern without a verdict on it."""
+    """Return attempts that ended in the last days with a pattern without a verdict."""
     snapshot, since = project.view.snapshot, project.now() - _RECENT
     recent = (one for one in snapshot.attempts.values() if one.outcome in _ENDED and (one.ended_at or since) > since)
     return [one.id for one in recent if _find_given(project, one.id)]
@@ -173,7 +174,7 @@ def _judge_work(project: Project, work_id: str, logs: ActionLogs) -> Iterator[Ev
 
 
 def _is_use(pattern: Pattern, judgement: Judgement) -> bool:
-    """Return whether following a pattern is a use: of an error pattern, if the log also proves its result."""
+    """Return whether following is a use; an error pattern also needs a proven result."""
     if not judgement.is_followed or pattern.type is PatternType.ANTI:
         return False
     return pattern.type is not PatternType.ERROR or judgement.has_worked is not None
@@ -214,7 +215,7 @@ def _make_verdict(project: Project, work_id: str, pattern: Pattern, judgement: J
 
 
 def make_event(project: Project, kind: str, work_id: str, pattern_id: str, **fields: object) -> Event:
-    """Make an event about a pattern in a loop or attempt, which happens now and is recorded by this process."""
+    """Make an event of now, by this process, about a pattern in a loop or attempt."""
     now = project.now()
     return Event(
         id=event_id(now),
@@ -232,7 +233,7 @@ def make_event(project: Project, kind: str, work_id: str, pattern_id: str, **fie
 
 
 def record_outcomes(project: Project, task_id: str, key: str, logs: ActionLogs) -> None:
-    """Record what happened in a task that is over, once for each pattern that was assigned; `key` is its trial's."""
+    """Record a finished task's outcomes, once per assigned pattern; `key`: its trial."""
     if events := list(_find_outcomes(project, task_id, key, logs)):
         project.record(*events)
 
@@ -291,14 +292,14 @@ def _find_in_agent_files(project: Project, pattern_ids: Iterable[str]) -> set[st
 
 
 def _has_returned(pattern: Pattern | None, logs: Iterable[ActionLog], since: datetime) -> bool | None:
-    """Return whether the error of a pattern occurred after a moment; None if it has none."""
+    """Return whether a pattern's error occurred after a moment; None if it has none."""
     if pattern is None or pattern.type is not PatternType.ERROR:
         return None
     return any(log.has_error(pattern, since) for log in logs)
 
 
 def _find_success(actions: Sequence[Action], since: datetime) -> tuple[int | None, float | None]:
-    """Return the steps and minutes to the check that passed and after which none failed; None without one."""
+    """Return steps and minutes to the check after which none failed; None without it."""
     found: tuple[int, Action] | None = None
     for steps, action in enumerate(actions, start=1):
         if action.success is None or not parse_command(action).check:

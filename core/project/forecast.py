@@ -345,7 +345,7 @@ def dry_run(project: Project, command: Command, state: ProjectState | None = Non
 
 
 def _embeddings(view: ProjectState, new: Mapping[str, Pattern]) -> Embeddings[Pattern] | None:
-    """Return embeddings that include the texts of new and changed patterns, as the next injection would.
+    """Return embeddings that include new and changed texts, like the next injection.
 
     While older texts lack vectors, none are added: the new texts would be ranked by a different method than the others.
     """
@@ -378,7 +378,7 @@ class _Stage(Project):
         return self._real.extraction(source_id, types)
 
     def _for_author(self, command: Command) -> Command:
-        """Carry out what a person could decide, also for an agent, which would only propose it."""
+        """Return the command as for a person; an agent would only propose it."""
         return command
 
     def apply(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
@@ -443,7 +443,7 @@ class _MemoryRecords:
 
 
 def _replace_patterns(known: Mapping[str, Pattern], moved: Mapping[str, Pattern | None]) -> Mapping[str, Pattern]:
-    """Return the patterns with some replaced or added, and without those that are None."""
+    """Return patterns with some replaced or added, and without those that are None."""
     changed = {**known, **moved}
     return MappingProxyType({id: pattern for id, pattern in changed.items() if pattern is not None})
 

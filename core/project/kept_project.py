@@ -1,4 +1,4 @@
-"""A project as its index has it: shown until its files are checked, or used by hooks after a cheap check.
+"""A project as its index has it, until its files are checked, or for hooks.
 
 See docs/performance.md#opening and docs/architecture.md#freshness. It imports little, because the first rows and each
 hook wait for that; what reads or joins files is imported only if something changed.
@@ -47,7 +47,7 @@ class KeptProject:
 
     @classmethod
     def open(cls, project: ProjectPaths, settings: Settings, by: str, clock: Callable[[], datetime]) -> Self | None:
-        """Return the project as it was when it was last checked; None if there is no usable index of all of it."""
+        """Return the project as last checked; None without a usable, complete index."""
         connection = read_existing(project.project)
         if connection is None:
             return None
@@ -68,7 +68,7 @@ class KeptProject:
 
 
 class KeptProjectState(ProjectState):
-    """State of the last run, with the number of its questions; its queue is that of `reviewer`."""
+    """State of the last run with its number of questions; the queue of `reviewer`."""
 
     __slots__ = ("_count", "_is_final", "_reviewer")
     _count: int
@@ -116,7 +116,7 @@ class KeptProjectState(ProjectState):
 def open_quick_state(
     paths: ProjectPaths, settings: Settings, clock: Callable[[], datetime]
 ) -> tuple[ProjectState, bool]:
-    """Return the state of a project, and whether all its files should be compared in the background.
+    """Return a project's state, and whether to compare all files in the background.
 
     A project without an index is read as a whole.
     """
@@ -134,7 +134,7 @@ def open_quick_state(
 
 
 def _open(paths: ProjectPaths, reader: View, settings: Settings, now: datetime) -> ProjectState | None:
-    """Return the state of a view, after files that changed are read; None if it has no scores or texts."""
+    """Read changed files; return the view's state, None without scores or texts."""
     from core.index.experiment import find_experiment
     from core.index.scores import load_board
     from core.index.sweep import find_changes

@@ -86,7 +86,7 @@ def find_notifications(
 
 
 def _decided(decision: Decision, after: ProjectState) -> Notification:
-    """Return the notification of a decision, or that the team refused one that was made offline."""
+    """Return a decision's notification, or that the team refused an offline one."""
     if decision.by == SYNC and decision.verb in TURNS:
         by_id = {one.id: one for one in after.snapshot.decisions}
         what = "Undone" if decision.verb is Verb.UNDO else "Made again"
@@ -123,7 +123,7 @@ def _loops(before: ProjectState, after: ProjectState, delta: Delta) -> list[Noti
 
 
 def _is_empty_folder(loop: Loop) -> bool:
-    """Return whether only the folder of a loop was there: it is made before the state is written."""
+    """Return whether a loop was only a folder, which is made before its state."""
     return loop.status is LoopStatus.UNKNOWN and loop.started_at is None and loop.iteration is None
 
 

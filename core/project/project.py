@@ -1,4 +1,4 @@
-"""One open project: records, scores, decisions and event log; all decisions go through `decide(command)`."""
+"""One open project: records, scores, decisions (all through `decide`), event log."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _TRIES: Final = 5  # attempts to make a decision while other processes keep deci
 
 
 class _AddStrategies(commands.Command, frozen=True, kw_only=True):
-    """Add patterns for the decomposition strategies of finished work, if they are still missing."""
+    """Add missing patterns for the decomposition strategies of finished work."""
 
     verb = Verb.EXTRACT
     work_id: str
@@ -73,7 +73,7 @@ class _AddStrategies(commands.Command, frozen=True, kw_only=True):
 
 
 class _Propose(commands.Command, frozen=True, kw_only=True):
-    """Add a pattern that an agent proposed, unless `check` of the newest state raises `Refused`."""
+    """Add a pattern that an agent proposed, unless `check` raises `Refused`."""
 
     verb = Verb.EXTRACT
     extraction: Extraction
@@ -81,7 +81,7 @@ class _Propose(commands.Command, frozen=True, kw_only=True):
 
 
 class Project(ProjectReader):
-    """Open project that decides and records events; its methods do I/O, so call them in a worker.
+    """Open project that decides and records events; it does I/O: call it in a worker.
 
     Each decision reads the newest files and then writes. When `decide` returns, `state` includes the decision.
     """
@@ -143,7 +143,7 @@ class Project(ProjectReader):
                 raise
 
     def _for_author(self, command: commands.Command) -> commands.Command:
-        """Return the command that the author may carry out; raise Proposed if that of an agent waits for a person."""
+        """Return the command that the author may do; Proposed if it waits for a person."""
         if author_of(self.by) is not Author.AGENT:
             return command
         if isinstance(command, commands.ExtractMany):
@@ -160,7 +160,7 @@ class Project(ProjectReader):
         raise proposed
 
     def _decide_checked(self, command: commands.Command, progress: Progress | None = None) -> Decided:
-        """Carry out a command on the newest files; repeat if another process decided meanwhile."""
+        """Carry out a command on the newest files; repeat if another process decided."""
         if self.is_readonly:
             check_writable(self.project.ledger)
         touched = (self.project.ledger, self.project.patterns, self.project.events)
@@ -183,7 +183,7 @@ class Project(ProjectReader):
 
     @contextmanager
     def _beginning(self) -> Iterator[list[str]]:
-        """Call `began` if a write in this block makes `.aiwg`; the list receives its note."""
+        """Call `began` if a write in this block makes `.aiwg`; its note is in the list."""
         is_new = not self.project.aiwg.exists()
         notes: list[str] = []
         try:
@@ -277,7 +277,7 @@ class Project(ProjectReader):
         return decided
 
     def _extract_many(self, command: commands.ExtractMany, now: datetime, progress: Progress | None) -> Decided:
-        """Extract from several sources in one act; what two of them offer is extracted once."""
+        """Extract from several sources in one act; what two offer is extracted once."""
         patterns, seen = self._view.snapshot.patterns, set[tuple[str, str]]()
         extractions: list[tuple[Extraction, bool]] = []
         for number, one in enumerate(command.commands, 1):
@@ -465,7 +465,7 @@ class Project(ProjectReader):
         return self._add_extraction(proposed, now, unattended=command.unattended)
 
     def propose(self, proposal: Proposal, source_id: str, *, by: str, reason: str, check: Check) -> Decided:
-        """Add a pattern that an agent proposed; it is not injected before a person has released it.
+        """Add a pattern that an agent proposed; not injected until a person releases it.
 
         `by` signs it, and `reason` is shown in Review. `check` gets the newest state and may raise `Refused`.
         """
@@ -478,7 +478,7 @@ class Project(ProjectReader):
         return self._add_extraction(command.extraction, now, reason=command.reason, unattended=True, by_agent=True)
 
     def assign(self, work_id: str, task: str, assigned: Sequence[Assignment]) -> None:
-        """Record what the experiment gives and holds out; call it before the work item gets the rest.
+        """Record what the experiment gives and holds out, before the work gets the rest.
 
         `task` is the key of the task; if it is "", nothing is recorded. Raises Unwritable if the event log cannot be
         written, Refused if the records are not checked yet.
@@ -495,7 +495,7 @@ class Project(ProjectReader):
                     self.apply((self.project.events,))
 
     def inject(self, loop_id: str, injection: Injection | InjectedContext, comment: str = "") -> Injected:
-        """Record which patterns and reflections were injected into a loop; the events have the `comment`.
+        """Record patterns and reflections as injected into a loop, with the `comment`.
 
         Returns the IDs that were not recorded for this loop before. Raises BadInput if an ID is not valid Unicode,
         Unwritable if the event log cannot be written, Refused if the records are not checked yet.
@@ -588,7 +588,7 @@ class AuthorGate:
                 )
 
     def _is_stopped(self, pattern: Pattern, curation: CurationState) -> bool:
-        """Whether a text is not injected until a person has read it; a pattern may be deprecated besides."""
+        """Whether a text waits for a person to read it; it may be deprecated, too."""
         pin = curation.pins.get(pattern.id)
         if pin is not None and pin.state in _INJECTED and pin.content_hash == pattern.content_hash:
             return False
@@ -599,15 +599,12 @@ class AuthorGate:
 
 
 def adds_candidates(decision: Decision) -> bool:
-    """Whether a decision only adds candidates and uses of patterns; a lesson of an agent is accepted by a person."""
+    """Whether a decision only adds candidates and uses, not an agent's lesson."""
     return decision.verb is Verb.EXTRACT and not decision.subject.startswith(LESSON_ID)
 
 
 class JoinedGate:
-    """Accepts everything unless the user has joined the project to a team; joining and leaving work at any time.
-
-    Nothing of `core.team` is imported if the user has joined no project.
-    """
+    """Accepts all decisions unless a team is joined; imports `core.team` only then."""
 
     def __init__(self, project: OpenProject) -> None:
         self._project = project

@@ -146,7 +146,7 @@ class ProjectReader:
             return self._view
 
     def _remember_patterns(self) -> None:
-        """Record once which patterns a trusted project has: the numbers of those that arrive later do not count."""
+        """Record once a trusted project's patterns; numbers of later ones do not count."""
         origins = self.index.origins
         if not origins.do_claims_count and not origins.has_patterns and is_trusted(self.project):
             with suppress(Unwritable):
@@ -159,7 +159,7 @@ class ProjectReader:
             self.review.earlier_count = kept.pending_count
 
     def keep_questions(self) -> None:
-        """Store the number of review questions for the next start, if it has changed; needs no lock."""
+        """Store a changed number of review questions for the next start; needs no lock."""
         newest = self._view.pending_count, self.review is not None and self.review.is_searched
         if self._view.snapshot.complete and newest != self._kept_count:
             self._kept_count = newest
@@ -210,7 +210,7 @@ class ProjectReader:
             return self._view
 
     def check_anchors(self) -> None:
-        """Compare what patterns are about with the history of Git, unless that was done for this commit."""
+        """Compare patterns' anchors with Git history, unless done for this commit."""
         from core.index.anchors import check_in_steps
 
         if self.settings.review.check_anchors:
@@ -226,7 +226,7 @@ class ProjectReader:
         self.replace_adapted(self.adapters.read_all())
 
     def adapter_reports(self) -> tuple[AdapterReport, ...]:
-        """Return what each adapter found when `read_adapted` was called; waits for files that are torn."""
+        """Return what each adapter found in `read_adapted`; waits for torn files."""
         found = self.adapters.check_failures()
         if found is None:
             return ()
@@ -246,7 +246,7 @@ class ProjectReader:
     def embed_missing(
         self, progress: Callable[[int, int], None] | None = None, stop: Callable[[], bool] | None = None
     ) -> int:
-        """Compute missing vectors of patterns, tasks and instructions for agents; returns their number."""
+        """Compute missing vectors of patterns, tasks, instructions; return their number."""
         from core.questions.conflict import index_instructions
 
         if self.is_readonly:
@@ -257,7 +257,7 @@ class ProjectReader:
         return made + self.instruction_embeddings.make(index_instructions(view), stop=stop)
 
     def embed_few(self) -> tuple[int, int]:
-        """Compute missing vectors where they are few; returns how many patterns and tasks still have none.
+        """Compute few missing vectors; return how many patterns and tasks lack them.
 
         Tasks are not counted beside very many patterns: the same command computes the vectors of both.
         """
@@ -278,7 +278,7 @@ class ProjectReader:
             return self._extractor.extract(source_id, self._view, types, self.agent)
 
     def repairs(self, only: Collection[str] = ()) -> OldRecords:
-        """Return the patterns that do not keep today's rules, with a repair; those with the IDs `only`, or all."""
+        """Return patterns against today's rules with repairs, of the IDs `only` or all."""
         with self._lock:
             return self._extractor.find_repairs(self._view, only)
 
@@ -287,11 +287,11 @@ class ProjectReader:
         return self._extractor.find_recurring(self._view.snapshot)
 
     def lessons(self) -> tuple[JoinedLesson, ...]:
-        """Return the lessons that agents and runners wrote down, without holding the lock."""
+        """Return the lessons that agents and runners wrote, without holding the lock."""
         return self._extractor.find_lessons(self._view) if self._view.snapshot.lessons else ()
 
     def instruction_pairs(self) -> FoundPairs:
-        """Return the instructions for agents that contradict or repeat each other, without holding the lock."""
+        """Return contradicting or repeated agent instructions without holding the lock."""
         from core.questions.conflict import find_view_pairs_in_steps
 
         return run_all(find_view_pairs_in_steps(self._view))
@@ -405,7 +405,7 @@ class ProjectReader:
 
 
 def find_delivery(project: ProjectReader, loop_id: str) -> tuple[Delivery | None, str]:
-    """Return how the runner of a loop can be given the context for its task; None if only hooks reach it.
+    """Return how a loop's runner can be given its context; None if only by hooks.
 
     Also returns why there is no context now, or "". Without one the delivery only explains. Raises UnknownRecord, or
     Refused in a project that is not trusted.

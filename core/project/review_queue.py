@@ -31,10 +31,10 @@ _STEP_SECONDS: Final = 0.01  # time in which the queue is made at once while sea
 
 
 class ReviewQueue:
-    """Makes the queue of `reviewer` for each state, and searches for more questions; its project locks it.
+    """Makes the queue of `reviewer` for a state, and searches for more questions.
 
-    `earlier_count` is the number of questions in the last run, until the searches of this run have ended once, from
-    when on `is_searched` is set.
+    Its project locks it. `earlier_count` is the number of questions in the last run, until the searches of this run
+    have ended once, from when on `is_searched` is set.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ReviewQueue:
         return abs(now - self._made_at) >= _MAX_AGE
 
     def recall(self, snapshot: Snapshot, now: datetime, embeddings: Embeddings[ComparableWork] | None) -> bool:
-        """Take what an earlier run found in the same view of the index; return whether there is any."""
+        """Take what an earlier run found in the same index view; return if there is any."""
         has_recalled = self._search.recall(snapshot, now, embeddings)
         if has_recalled and self._search.has_judged_all:
             self._end_search()
@@ -94,7 +94,7 @@ class ReviewQueue:
         self._search.remove(source_id)
 
     def search_next(self, view: ProjectState) -> ProjectState | None:
-        """Do a step of at most about 10 ms; return the state with what was found, None if nothing is left.
+        """Do a step of about 10 ms at most; return the new state, None if none is left.
 
         The state is the same one as long as its queue does not change.
         """

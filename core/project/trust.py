@@ -1,4 +1,4 @@
-"""What a project brings from elsewhere, and the user's answers about it (docs/safety.md#trusted-projects)."""
+"""What comes from elsewhere, and answers on it (docs/safety.md#trusted-projects)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Arrivals(Struct, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        """One line: `12 lessons (9 with uses that only their files report, 1 blocked), 3 decisions made elsewhere`."""
+        """One line: `12 lessons (1 blocked by the scan), 3 decisions made elsewhere`."""
         marks = [
             (self.claimed, "with uses that only files report"),
             (self.blocked, "blocked by the scan"),
@@ -79,7 +79,7 @@ class Arrivals(Struct, frozen=True, kw_only=True):
 
 
 def _stops(pattern: Pattern | None, state: ProjectState) -> Severity | None:
-    """Return the severity with which the scan stops a text whatever was decided, or None."""
+    """Return the severity with which the scan stops a text despite decisions, if any."""
     if pattern is None:
         return None
     severity = highest_severity(pattern, state.snapshot.curation, state.settings.scan)
@@ -117,9 +117,9 @@ def find_arrivals(project: ProjectReader) -> Arrivals:
 
 
 def trust(project: ProjectReader, how: str) -> None:
-    """Trust a loaded project: what its files contain now may be given to agents, and counts. Raises Unwritable.
+    """Trust a loaded project: its contents may be given to agents, and count.
 
-    The decisions made elsewhere are confirmed by `confirm`. `how`: see `TrustedProject`.
+    Raises Unwritable. The decisions made elsewhere are confirmed by `confirm`. `how`: see `TrustedProject`.
     """
     project.index.origins.add_patterns(project.view.snapshot.patterns.values())
     save_answer(project.project, how, project.now(), project_id=known_origin(project.project))
@@ -132,14 +132,14 @@ def decline(project: ProjectReader) -> None:
 
 
 def revoke(project: ProjectReader) -> bool:
-    """Trust a project no more: the user is asked again; returns whether there was an answer. Raises Unwritable."""
+    """Revoke trust; the user is asked again. False if unanswered; raises Unwritable."""
     return revoke_answer(project.project, project.now())
 
 
 def confirm(
     project: ProjectReader, decision_ids: Collection[str] | None = None, *, approves: bool = True
 ) -> tuple[str, ...]:
-    """Make decisions from elsewhere own ones, with what undid and redid them; None confirms all.
+    """Adopt decisions from elsewhere, with undo and redo of them; None adopts all.
 
     Returns the IDs of those confirmed. Without `approves`, those about a text that the scan holds or blocks are left
     out. Raises Unwritable.

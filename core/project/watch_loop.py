@@ -1,4 +1,4 @@
-"""Event loop that watches a project, with unattended extraction; without a UI, `Daemon` reports what happens."""
+"""Watches a project with unattended extraction; `Daemon` reports without a UI."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class AutoExtraction:
         self._unjudged: dict[str, None] = {}  # attempts that ended, in order
 
     def add_missed(self) -> None:
-        """Queue the loops that ended since the last unattended extraction, and attempts without verdicts."""
+        """Queue loops ended since the last unattended extraction, and unjudged attempts."""
         from core.project.finished_work import list_unjudged
 
         snapshot = self._project.view.snapshot
@@ -196,7 +196,7 @@ class WatchLoop:
     # Hooks of subclasses, called in the thread of `run`.
 
     def prepare(self) -> None:
-        """Prepare the first turn, before files are watched; a sweep will find what changes meanwhile."""
+        """Prepare the first turn before files are watched; a sweep finds later changes."""
 
     def changed(self, before: ProjectState, after: ProjectState, delta: Delta) -> None:
         """Handle a new state after files were read; the delta may be empty."""
@@ -256,7 +256,7 @@ class WatchLoop:
                 self._guarded(lambda: self._turn(watcher))
 
     def reading(self, done: int, total: int) -> None:
-        """Handle the progress of the first read of transcripts, in bytes; `total` is 0 at its end. In any thread."""
+        """Handle the first transcript read's bytes, `total` 0 at its end; in any thread."""
 
     place = "watch"
     """Name of this kind of program for the members of a team."""
@@ -274,7 +274,7 @@ class WatchLoop:
         return self.team or nullcontext()
 
     def read_now(self, changed: Iterable[Path] | None) -> tuple[ProjectState, Delta]:
-        """Read changed files in the thread of the loop; waits for it, so call it from another one."""
+        """Read changed files in the loop's thread and wait; call it from another one."""
         paths = None if changed is None else tuple(changed)
         result: Future[tuple[ProjectState, Delta]] = Future()
 
@@ -521,7 +521,7 @@ def find_joined(project: Project, read_now: ReadNow) -> Callable[[], JoinedCopy]
 
 
 class _WatchedProject:
-    """A project as another thread than that of its loop uses it: the loop reads what the thread has written."""
+    """A project for a thread other than its loop's; the loop reads what it wrote."""
 
     def __init__(self, project: Project, read_now: ReadNow) -> None:
         self._project = project

@@ -1,4 +1,4 @@
-"""Task memory and debug memory: what agents tried, what failed, and what fixed it.
+"""Task and debug memory: what agents tried, what failed, and what fixed it.
 
 Task memory (docs/task-memory.md): `protocol` is the entry point for agents; `lifecycle` creates tasks, and begins and
 ends attempts; `action_log` and `reflections` write what they add. `task_files` has paths, locks and lookup. `history`

@@ -1,4 +1,4 @@
-"""Write what a running attempt adds: its action log, counts and quality history, and milestones in the trajectory."""
+"""Write what an attempt adds: action log, counts, quality history, milestones."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class DebugArchive:
 
 
 def _resolve(name: str, listed: Iterable[ArchivedSession]) -> str:
-    """Return the session ID that `name` selects; raise `UnknownRecord` without a match."""
+    """Return the session ID that `name` selects; raises `UnknownRecord` for none."""
     known = {item.session.id for item in listed}
     found = find_matching_ids(name, known, fragments=True)
     return require_one(found, name, what="archived debug session", command="debug list --archived", known=known)
@@ -288,7 +288,7 @@ class ArchiveJournal:
             self._log.append([msgspec.json.encode(line) for line in interrupted])
 
     def newest(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the line (`at`, `by`, `from`) of the newest move of a kind by its target; interrupted ones count."""
+        """Return the newest moves (`at`, `by`, `from`) by target, also interrupted ones."""
         done, interrupted = self._read()
         return {str(line.get("to")): line for line in (*done, *interrupted) if line.get(_AFTER) == kind}
 

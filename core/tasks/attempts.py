@@ -1,4 +1,4 @@
-"""Attempts: whether they are running, paused, left unfinished or ended; and their replay, step by step."""
+"""Attempts: running, paused, left unfinished or ended; and replay step by step."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class ReplaySteps(Sequence[ReplayStep]):
         )
 
     def _quality(self, iteration: int | None, ended: bool) -> float | None:
-        """Return the quality at the end of an iteration if it has `ended`, else before it."""
+        """Return quality at the end of an iteration if it has `ended`, else before it."""
         if iteration is None:
             return None
         known = bisect_right(self._iterations, iteration if ended else iteration - 1)

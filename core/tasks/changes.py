@@ -1,4 +1,4 @@
-"""What an action changed in files: diffs of tools, of parameters and of shell commands."""
+"""What an action changed in files: diffs of tools, parameters, shell commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PATCH_FILE: Final = lazy_regex(r"\*\*\* (?P<kind>Update|Add|Delete) File: (?P<f
 
 
 class Hunk(NamedTuple):
-    """Changed lines of a file with the lines around them; each line begins with ` `, `-` or `+`."""
+    """Changed lines of a file and lines around them; each starts with ` `, `-`, `+`."""
 
     file: str
     old_start: int  # number of the first line before the change
@@ -60,7 +60,7 @@ class Hunk(NamedTuple):
 
 
 def describe_change(params: Mapping[str, Any], response: Any, project: str) -> str:
-    """Return the change of an editing tool as a unified diff, cut at whole hunks; "" if it is unknown."""
+    """Return an editing tool's unified diff, cut at whole hunks; "" if unknown."""
     result = response if isinstance(response, Mapping) else {}
     file = next((value for name in TARGETS if isinstance(value := params.get(name), str) and value), "")
     hunks = [*_from_response(file, params, result)] or [*_from_parameters(file, params, project)]
@@ -190,7 +190,7 @@ def _from_pairs(file: str, pairs: Sequence[tuple[str, str]], project: str) -> It
 
 
 def _from_patch(patch: str, project: str) -> Iterator[Hunk]:
-    """Parse a patch in the form of Codex; the line numbers are those of the files after the change."""
+    """Parse a patch of Codex; line numbers are those of files after the change."""
     file, kind = "", ""
     body: list[str] = []
 
@@ -223,7 +223,7 @@ def _find_lines(lines: list[str], wanted: list[str]) -> int:
 
 
 def _read(file: str, project: str) -> str:
-    """Read a file of the project; "" if it is outside, too large or not a regular text file."""
+    """Read a project file; "" if outside, too large or not a regular text file."""
     relative = relative_to_project(file, project)
     if not project or not relative or relative.startswith(("/", "../")) or "\0" in relative:
         return ""
@@ -351,7 +351,7 @@ _ESCAPED: Final = lazy_regex(r"\\([^\w\s])")
 
 @lru_cache(1024)
 def edits_files(command: str) -> bool:
-    """Return whether a shell command edits files, and does not only print, check or look at something."""
+    """Return whether a shell command edits files, not only prints, checks or looks."""
     text = command[:_MAX_TEXT]
     if not text or parse_check(text)[0]:
         return False
@@ -361,7 +361,7 @@ def edits_files(command: str) -> bool:
 
 
 def find_shell_hunks(command: str) -> list[Hunk]:
-    """Return the changes that a command shows: substitutions of sed, and here-documents; their lines are unknown."""
+    """Return changes that a command shows (sed, here-documents), lines unknown."""
     text = command[:_MAX_TEXT]
     found = []
     for edit in _IN_PLACE.finditer(text):

@@ -1,4 +1,4 @@
-"""Find the errors in what a failed command printed: tests, compilers, linters, scripts.
+"""Find errors in output of failed commands: tests, compilers, linters, scripts.
 
 The hook that answers a failed command and the extraction both use this, so that an error is always parsed the same
 way. Reports of pytest, Jest and Vitest, and tracebacks, are parsed by `core.tasks.command_errors`.
@@ -128,7 +128,7 @@ _NOISE: Final = lazy_regex(
 
 
 def find_command_errors(error: str, output: str = "", root: str = "") -> tuple[Failure, ...]:
-    """Return the errors in the error text and the output of a failed command, the most specific first.
+    """Return the errors in a failed command's texts, the most specific first.
 
     `root` is the absolute project folder; files in it become project-relative paths. Empty if no line is an error.
     """
@@ -144,19 +144,19 @@ def find_command_errors(error: str, output: str = "", root: str = "") -> tuple[F
 
 
 def find_failures(error: str, output: str = "", root: str = "") -> tuple[Failure, ...]:
-    """Return the errors of a failed command; without a known form, its most informative line."""
+    """Return a failed command's errors; in unknown form, its most informative line."""
     return find_command_errors(error, output, root) or (Failure(message=pick_error_line(error, output)),)
 
 
 def parse_report(data: bytes, root: str = "") -> tuple[Failure, ...]:
-    """Return the failures in what a test runner printed: a JSON report, a record of an agent, or text."""
+    """Return the failures in a test runner's JSON report, agent's record, or text."""
     if isinstance(decode_json(data).value, dict | list):
         return parse_failures(data, root)
     return find_command_errors(data.decode("utf-8", "replace"), root=root)
 
 
 def _drop_repeated(failures: Iterable[Failure]) -> tuple[Failure, ...]:
-    """Return each failure once; an agent may report the same output as the error and as the output."""
+    """Return each failure once; agents may report the same text as error and output."""
     different: dict[tuple[object, ...], Failure] = {}
     for one in failures:
         different.setdefault((one.test_name, one.test_file, one.error_type, one.message, one.file, one.line), one)
@@ -166,7 +166,7 @@ def _drop_repeated(failures: Iterable[Failure]) -> tuple[Failure, ...]:
 def _blocks(
     lines: Sequence[str], head: re.Pattern[str], most: int | None = None
 ) -> Iterator[tuple[re.Match[str], list[str]]]:
-    """Yield each header with the lines below it up to the next header, at most `most`."""
+    """Yield each header with at most `most` lines below it, up to the next header."""
     headers = {n: found for n, line in enumerate(lines) if (found := head.match(line))}
     for n, end in pairwise([*headers, len(lines)]):
         yield headers[n], [*lines[n + 1 : end]][:most]
@@ -243,7 +243,7 @@ def _indent(line: str) -> int:
 
 
 def _first_lines(lines: Iterable[str]) -> str:
-    """Join the first line of a message with the compared values below it, if it ends with a colon."""
+    """Join a message's first line with compared values below, if it ends with `:`."""
     own = [line.strip() for line in lines if line.strip()]
     if not own or not own[0].endswith(":"):
         return own[0] if own else ""
@@ -416,7 +416,7 @@ def _parse_shellcheck(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _parse_reports(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    """Parse pytest, Jest and Vitest, and tracebacks; add the compared values that Jest prints below the message."""
+    """Parse pytest, Jest, Vitest and tracebacks; add the values that Jest compares."""
     for one in parse_failures("\n".join(lines).encode("utf-8", "replace"), root):
         compared: list[str] = []
         place = next((n for n, line in enumerate(lines) if line.strip() == one.message), None)
@@ -431,7 +431,7 @@ def _parse_reports(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _parse_bare(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    """Parse tracebacks of Python whose error has no message: the code that raised it is the message."""
+    """Parse Python tracebacks without a message; the code that raised becomes it."""
     for n, line in enumerate(lines):
         if _BARE.fullmatch(line.strip()) and (code := _code_above(lines[: n + 1], line.strip())):
             trace = "\n".join(lines[max(n - 40, 0) : n])
@@ -439,7 +439,7 @@ def _parse_bare(lines: Sequence[str], root: str) -> Iterator[Failure]:
 
 
 def _code_above(lines: Sequence[str], last: str) -> str:
-    """Return the line of code above the last line of a traceback, "" if there is none."""
+    """Return the code line above the last line of a traceback, "" if there is none."""
     place = next((n for n, line in enumerate(lines) if line.strip() == last), 0)
     above = [line.strip() for line in lines[max(place - 3, 0) : place]]
     code = [line for line in above if line and not re.fullmatch(r"[\^~ ]+", line)]
@@ -448,7 +448,7 @@ def _code_above(lines: Sequence[str], last: str) -> str:
 
 
 def _parse_plain(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    """Parse diagnostics of compilers, linters and shells, and tracebacks between them."""
+    """Parse diagnostics of compilers, linters, shells, and tracebacks between them."""
     function, header = ("", ""), ""
     for n, line in enumerate(lines):
         text = line.strip()
@@ -503,7 +503,7 @@ def _parse_diagnostic(text: str, below: Sequence[str]) -> Failure | None:
 
 
 def _parse_words(lines: Sequence[str], root: str) -> Iterator[Failure]:
-    """Parse lines that only begin with a word such as `error`, or compare an expected value."""
+    """Parse lines that begin with a word such as `error`, or compare a value."""
     for line in lines:
         text = line.strip()
         if not text or _NOISE.match(text) or _FRAME.match(line):

@@ -1,4 +1,4 @@
-"""Index of debug sessions by what they record, and sums of the results of their fixes (docs/task-memory.md)."""
+"""Index of debug sessions, and sums of fix results (docs/task-memory.md)."""
 
 from __future__ import annotations
 
@@ -138,14 +138,14 @@ class DebugIndex:
         return self._sessions(sql, KEYS.index(key), to_bytes(value))
 
     def find_in_files(self, file_pattern: str) -> tuple[DebugSession, ...]:
-        """Return the sessions whose main file matches a LIKE pattern, newest first; see `find_similar`."""
+        """Return sessions with a matching main file, newest first; see `find_similar`."""
         sql = "SELECT id FROM debug_value WHERE key = ? AND CAST(value AS TEXT) LIKE ? ORDER BY changed, id"
         return self._sessions(sql, KEYS.index(FILE_PATH), check_like(file_pattern))
 
     def find_similar(
         self, error_type: str, file_pattern: str = ANY_FILE, limit: int = MAX_SIMILAR
     ) -> tuple[DebugSession, ...]:
-        """Return the sessions with an error of this type in a matching file, newest first.
+        """Return sessions with an error of this type in a matching file, newest first.
 
         `error_type` must be spelled as in the files. `file_pattern` is a LIKE pattern of SQLite: `%` matches any text,
         `_` any character; A-Z equals a-z; there are no escapes. A failure without a file has the path "". Raises
@@ -174,7 +174,7 @@ class DebugIndex:
 
 
 class FixResults:
-    """Number of fixes that worked, by root cause category, by pattern, and by the text of the fix.
+    """Number of fixes that worked, by cause category, by pattern, and by fix text.
 
     See docs/scoring.md#known-fixes. All sessions count, including failed ones. A session without a recorded pattern for
     a category counts for the usual pattern of that category.
@@ -202,7 +202,7 @@ class FixResults:
         return self._sum(TEXT_FIXES, "", fix_key(text))
 
     def of_lesson(self, lesson: Lesson) -> FixCounts:
-        """Return the results of a lesson: those of its fix, or of its pattern if no session has this fix.
+        """Return a lesson's results: of its fix, or of its pattern if no session has it.
 
         A pattern that is only named after its category has none of its own.
         """
@@ -222,7 +222,7 @@ class FixResults:
 
 
 def matching_spellings(known: Iterable[str], word: str) -> list[str]:
-    """Return the known words that equal `word` except for case and surrounding spaces."""
+    """Return known words that equal `word` except for case and surrounding spaces."""
     folded = word.strip().casefold()
     return [name for name in known if name.casefold() == folded]
 

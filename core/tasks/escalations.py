@@ -108,7 +108,7 @@ def find_escalation(session: DebugSession, snapshot: Snapshot) -> EscalatedSessi
 
 
 def _has_ended(one: EscalatedSession, snapshot: Snapshot) -> bool:
-    """Return whether the work of an escalation, its loop, task or attempt, has ended or has succeeded since."""
+    """Return whether an escalation's loop, task or attempt ended, or succeeded since."""
     session = one.session
     at = one.at or _EARLIEST
     work_id = session.loop_id or session.task_id
@@ -211,7 +211,7 @@ def _write_new(path: Path, data: bytes) -> bool:
 
 
 def _session_record(paths: ProjectPaths, session: DebugSession) -> Any:
-    """Return the session from its file, with unknown fields; if unreadable, as parsed."""
+    """Return a session from its file with unknown fields; if unreadable, as parsed."""
     raw = read_file(paths.project / session.file, paths.aiwg)
     if raw is not None and not isinstance(raw, Problem):
         is_yaml = session.file.endswith((".yaml", ".yml"))

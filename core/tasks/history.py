@@ -61,7 +61,7 @@ class TaskReader:
 
     @cached_property
     def numbers(self) -> dict[int, str]:
-        """Names of attempt folders by number; a strict reader raises `BadInput` if they are reached by a link."""
+        """Names of attempt folders by number; `BadInput` if strict and reached by a link."""
         if self._strict:
             self._paths.unlinked(self.path(sources.ATTEMPTS))
         entries = self._list(self.path(sources.ATTEMPTS))
@@ -74,7 +74,7 @@ class TaskReader:
         return selected
 
     def document(self, name: str) -> Fields:
-        """Return a JSON object in the task folder; empty if it does not exist, or cannot be read."""
+        """Return a JSON object in the task folder; empty if missing or unreadable."""
         if self._strict:
             file = self.path(name)
             return Fields(file, read_object(self._paths.project / file, self._paths.aiwg) or {}, self.findings)
@@ -107,7 +107,7 @@ class TaskReader:
         return list(attempts)
 
     def all_attempts(self) -> dict[int, Attempt]:
-        """Return all attempts by number; for those that ended in the trajectory, only that is read."""
+        """Return all attempts by number; those ended in the trajectory from it alone."""
         found = self.attempts(sources.TRAJECTORY)
         ended = {attempt.number for attempt in found if attempt.outcome is not Outcome.UNKNOWN}
         for number in self.numbers.keys() - ended:
@@ -186,7 +186,7 @@ class TaskReader:
         return reflections
 
     def newest_reflections(self) -> tuple[Reflection, ...]:
-        """Return the reflections in file order, read again at each call; of a very long file, the last ones."""
+        """Return reflections in file order, read at each call; the last of a long file."""
         from core.sources.reflections import read_reflections
 
         return read_reflections(self.path(sources.REFLECTIONS), self.reflection_lines(), _LONG_AGO)[0]

@@ -1,4 +1,4 @@
-"""Known fixes of errors, and the lessons of debug sessions (docs/task-memory.md#known-fixes)."""
+"""Known fixes, and lessons of debug sessions (docs/task-memory.md#known-fixes)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def parse_error(error: Failure) -> Failure:
 def find_known_fixes(
     index: DebugIndex, errors: Sequence[Failure], file_pattern: str, session: DebugSession | None
 ) -> tuple[KnownFix, ...]:
-    """Find fixes for some errors, best first, at most one per session, and each fix once."""
+    """Find fixes for errors, best first, at most one per session, each fix once."""
     found: dict[str, KnownFix] = {}
     for row in zip_longest(*(_find_fixes(index, error, file_pattern, session) for error in errors)):
         for fix in row:
@@ -160,7 +160,7 @@ def _make_fixes(
 
 
 def _is_same_error(error: Failure, failure: Failure, session: DebugSession) -> bool:
-    """Return whether a failure is most likely the error itself; only numbers, paths and IDs may differ."""
+    """Return whether a failure is likely the error; numbers, paths, IDs may differ."""
     types = {one.error_type.casefold() for one in (error, failure)} - {"", "other"}
     signature = generalize_message(error.message, names=Names.ALL)
     is_alike = safe_matcher(signature).matches(failure.message) if signature else error.message == failure.message
@@ -344,7 +344,7 @@ def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Se
 
 
 def _merge_entry(document: JsonText | YamlText, place: Path, listed: list[Any], entry: Mapping[str, Any]) -> None:
-    """Add an entry, or update counts and missing fields of the entry with its pattern."""
+    """Add an entry, or update counts and missing fields of that with its pattern."""
     for number, present in enumerate(listed):
         if isinstance(present, dict) and present.get("pattern") == entry["pattern"]:
             for key, value in entry.items():

@@ -1,4 +1,4 @@
-"""Create tasks, start attempts with a plan, resume and end them, and update all files that depend on an outcome.
+"""Create tasks; start, resume and end attempts; update files that depend on them.
 
 `attempt.json`, the drafts of reflections, the metadata, the summary and the index are derived from `outcome.json` and
 the log, so the update can be repeated. The trajectory is written last: if it has an outcome for an attempt, all other
@@ -398,7 +398,7 @@ def end_attempt(
 
 
 def reopen_attempt(folder: TaskFolder, place: AttemptFolder) -> None:
-    """Undo `end_attempt`: remove the outcome of an attempt, and the drafts on it; `outcome.json` last."""
+    """Undo `end_attempt`: remove drafts and outcome fields, and `outcome.json` last."""
 
     def edit(document: JsonText) -> None:
         for name in (_ENDED, "outcome", *LISTS):

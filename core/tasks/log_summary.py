@@ -1,4 +1,4 @@
-"""Summarize the action log of an attempt: failures, solutions, changes, checks, and which run repeats which."""
+"""Summarize an action log: failures, solutions, changes, checks, repeated runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ActionCommand(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return what is equal for two commands if one may cover the other: the check, or the programs."""
+        """Return what commands share if one may cover the other: check or programs."""
         return self.check or tuple(map(_head, self.parts)) or self.whole
 
     def covers(self, earlier: ActionCommand) -> bool:
@@ -70,13 +70,13 @@ class ActionCommand(NamedTuple):
 
 
 def _extends(one: str, other: str) -> bool:
-    """Return whether two programs are the same with the same files, maybe with other options."""
+    """Return whether two programs and their files are the same; options may differ."""
     files, others = ({word for word in part.split() if word[:1] != "-"} for part in (one, other))
     return _head(one) == _head(other) and files == others
 
 
 def _head(part: str) -> str:
-    """Return a program and its first file or subcommand, or its first option if it has none."""
+    """Return a program and its first file or subcommand, else its first option."""
     program, *words = part.split()
     return " ".join((program, *([word for word in words if word[:1] != "-"] or words)[:1]))
 
@@ -101,7 +101,7 @@ def _split(text: str) -> list[str]:
 
 
 def _program(part: str) -> str:
-    """Return a program and its arguments, without the shell that runs a script and without quiet options."""
+    """Return a program and its arguments, without a script's shell or quiet options."""
     words = part.split()[:_MAX_WORDS]
     while words and (words[0] in _RUNNERS or re.fullmatch(r"\d+[smh]?", words[0])):
         del words[0]
@@ -187,7 +187,7 @@ class LogSummary(Struct, kw_only=True):
 
 
 def summarize_newest(actions: Actions) -> LogSummary:
-    """Summarize the newest `MAX_SUMMARIZED` actions; the counts of actions and errors are those of the whole log."""
+    """Summarize the newest `MAX_SUMMARIZED` actions; counts are of the whole log."""
     start = actions.find_newest(MAX_SUMMARIZED, MAX_SUMMARIZED_BYTES)
     return summarize_log(actions[start:], LogSummary(actions=start, errors=bisect_left(actions.errors, start)))
 
@@ -345,7 +345,7 @@ class _Tally:
 
 
 def describe_failed(action: Action) -> LoggedFailure:
-    """Return the failure of one action, without secrets: summaries become reflections, which are shared."""
+    """Return an action's failure; secrets are masked, as reflections are shared."""
     message = pick_error_line(action.error, action.output)
     return LoggedFailure(what=mask_secrets(_describe(action)), message=mask_secrets(message))
 

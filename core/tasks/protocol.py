@@ -338,10 +338,7 @@ class Episodes:
             )
 
     def reopen_attempt(self, task_id: str, attempt: int) -> None:
-        """Continue the newest attempt, which was ended too early: its outcome and the drafts on it are removed.
-
-        An open attempt is not changed. A success is refused.
-        """
+        """Reopen the newest ended attempt, not a success: remove its outcome and drafts."""
         from core.tasks import lifecycle
 
         folder = TaskFolder.of(self._project, task_id)

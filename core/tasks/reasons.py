@@ -84,7 +84,7 @@ _PATHS: Final = lazy_regex(r"/(?:home|Users|tmp|root|var|private)/\S+/")
 
 
 def find_reason(texts: Iterable[str]) -> str:
-    """Return one or two sentences that give the reason, from the first of the texts that has some; else "".
+    """Return one or two sentences of the reason from the best of the texts; or "".
 
     The texts are ordered, the best first. A text with only a few words gets a sentence of the next one.
     """
@@ -101,7 +101,7 @@ def find_reason(texts: Iterable[str]) -> str:
 
 
 def split_reason(text: str) -> list[str]:
-    """Return the sentences of a message of an agent that are not greetings, announcements or reports of success."""
+    """Return a message's sentences except greetings, announcements and successes."""
     plain = _MARKUP.sub("", _FENCE.sub("\n\n", mask_secrets(text[:_MAX_TEXT])))
     found = []
     for part in _SENTENCE.split(plain):

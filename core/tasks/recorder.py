@@ -1,4 +1,4 @@
-"""Record debug sessions by commands: start, runs, analysis, fix and end (docs/task-memory.md#commands)."""
+"""Record debug sessions by commands (docs/task-memory.md#commands)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DebugRecorder:
         iteration: int | None = None,
         session_id: str = "",
     ) -> str:
-        """Start a session and return its ID; if a session with `session_id` exists, it is used."""
+        """Start a session and return its ID; an existing `session_id` is used as it is."""
         made = session_id or str(uuid.uuid4())
         try:
             made = str(uuid.UUID(made))
@@ -100,12 +100,12 @@ class DebugRecorder:
         return made
 
     def check_can_run(self, session: DebugSession) -> None:
-        """Raise Refused or Unwritable, before a command runs, if its run could not be added."""
+        """Raise Refused or Unwritable before a command runs whose run cannot be added."""
         _check_open({"session_id": session.id, "status": session.status})
         check_editable(self._project, session)
 
     def add_run(self, session: DebugSession, run: Execution) -> int:
-        """Add a run, and set the verification of earlier fixes that it decides; returns the number of the run."""
+        """Add a run, verify the earlier fixes that it decides; return the run's number."""
         added: dict[str, Any] = {}
         file = session.file_path or find_main_file(run.failures, ())
         run = replace(run, code_hash=self._hash_code(session, file))
@@ -140,13 +140,13 @@ class DebugRecorder:
         return self._set_part(session, "analysis", encode_analysis(analysis))
 
     def fix(self, session: DebugSession, fix: Fix) -> int:
-        """Set the fix of the newest failing run; a later run verifies it. Returns the number of the run."""
+        """Set the fix of the newest failing run, to be verified; return the run's number."""
         if not fix.description.strip():
             raise BadInput("the description of the fix is empty")
         return self._set_part(session, "fix_applied", encode_fix(fix))
 
     def end(self, session: DebugSession, how: str) -> bool:
-        """End a session as resolved, escalated or abandoned; returns whether its status changed.
+        """End a session as resolved, escalated, abandoned; return whether it changed.
 
         Raises Refused if a resolved session has no run, or its last run failed.
         """
@@ -193,7 +193,7 @@ class DebugRecorder:
         return number
 
     def _hash_code(self, session: DebugSession, main: str) -> str:
-        """Return the hash of the files of a session: its main file, and those of its fixes; "" if none is readable."""
+        """Return the hash of a session's main file and fixed files; "" if unreadable."""
         files = (main, *(file for run in session.executions if run.fix for file in run.fix.files))
         digest, is_known = hashlib.sha256(), False
         root = self._project.project.resolve()
@@ -251,7 +251,7 @@ _PYTEST: Final = {"total": "total", "passed": "passed", "failed": "failed", "err
 
 
 def read_run(report: bytes, root: str, at: datetime) -> Execution | None:
-    """Return the run that a report describes: JSON or console output; None if it has neither counts nor failures."""
+    """Return the run of a report (JSON or console); None without counts or failures."""
     results, failures = read_counts(report), parse_report(report, root)
     if results is None and not failures:
         return None
@@ -261,7 +261,7 @@ def read_run(report: bytes, root: str, at: datetime) -> Execution | None:
 def describe_run(
     command: str, exit_code: int, output: bytes, root: str, at: datetime, *, report: bytes = b"", duration_ms: float
 ) -> Execution:
-    """Return the run of a command; `report` is its standard output, which may be JSON.
+    """Return the run of a command; `report` is its stdout, which may be JSON.
 
     A failed command without a known failure has one, with the line of the output that names an error. A run has failed
     if the exit code or the report says so: `pytest || true` hides failures from the exit code.
@@ -287,7 +287,7 @@ def describe_run(
 
 
 def read_counts(data: bytes) -> Results | None:
-    """Return the counts in a report of Jest, Vitest or pytest, an execution, or console output; None without any."""
+    """Return counts of Jest, Vitest, pytest, an execution or console output; or None."""
     value = decode_json(data).value
     if not isinstance(value, dict):
         return None if isinstance(value, list) else parse_results(data.decode("utf-8", "replace"))
@@ -305,5 +305,5 @@ def _results(fields: Fields, names: dict[str, str]) -> Results:
 
 
 def _count(failures: int) -> Results:
-    """Return the counts of a check that prints none: one test for each failure, at least one."""
+    """Return counts of a check that prints none: a test per failure, at least one."""
     return Results(total=failures or 1, passed=0 if failures else 1, failed=failures)

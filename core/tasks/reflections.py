@@ -129,7 +129,7 @@ def draft_completion(
     *,
     given_up: bool = False,
 ) -> dict[str, Any] | None:
-    """Draft the reflection on a task that ended `at`; `given_up` means that it failed.
+    """Draft the reflection on a task that ended `at`; `given_up` means it failed.
 
     The last of `attempts` ended the task, and `log` is its log. `failed` is the last attempt that did not succeed.
     None if the attempts differ in nothing that explains how the task ended.

@@ -75,7 +75,7 @@ Edit = Callable[[JsonText, Place, Mapping[str, Any]], None]
 
 
 def session_path(paths: ProjectPaths, session_id: str) -> Path:
-    """Return the file of a new session; BadInput if the ID is unsafe or the folder is a link."""
+    """Return the file of a new session; BadInput for an unsafe ID or linked folder."""
     folder = paths.ralph / FOLDER
     return paths.unlinked(paths.relative(folder / f"{safe_component(session_id)}.json"))
 
@@ -115,7 +115,7 @@ def encode_execution(run: Execution) -> Record:
 
 
 def encode_results(results: Results) -> Record:
-    """Return the counts of a run; total, passed and failed are required, so unknown ones are derived or 0."""
+    """Return the counts of a run; unknown total, passed, failed are derived or 0."""
     failed, passed = results.failed or 0, results.passed or 0
     total = results.total if results.total is not None else passed + failed + (results.errors or 0)
     counts = {"errors": results.errors, "skipped": results.skipped}
@@ -124,7 +124,7 @@ def encode_results(results: Results) -> Record:
 
 
 def encode_failure(failure: Failure) -> Record:
-    """Return a failure; a type that the format lacks becomes "Other", with the real name as `exception_type`."""
+    """Return a failure; a type unknown to the format is "Other" + `exception_type`."""
     name = failure.error_type
     is_known = name in ERROR_TYPES
     message = failure.message or failure.test_name or "no message"
@@ -176,7 +176,7 @@ def encode_fix(fix: Fix) -> Record:
 
 
 def summarize_diff(diff: str) -> str:
-    """Return the number of added and removed lines such as `+5/-2 lines`; "" without a diff."""
+    """Return counts of added and removed lines as `+5/-2 lines`; "" without a diff."""
     lines = diff.splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
@@ -192,7 +192,7 @@ def files_of_diff(diff: str) -> tuple[str, ...]:
 
 
 def clean_text(text: str, limit: int = MAX_TEXT) -> str:
-    """Return a text to be written: without secrets and lone surrogates, and not longer than `limit`."""
+    """Return a text to write, without secrets and lone surrogates, up to `limit`."""
     return replace_surrogates(mask_secrets(text[: 2 * limit]))[:limit]
 
 
@@ -244,7 +244,7 @@ def save_session(paths: ProjectPaths, record: Record, merge: Callable[[Record, R
 
 
 def edit_session(paths: ProjectPaths, session: DebugSession, edit: Edit) -> None:
-    """Change the record of a session in its file; everything else in the file keeps its bytes.
+    """Change a session's record in its file; everything else keeps its bytes.
 
     Raises Refused if it is a YAML file, gone, reached through a link, without the session or too long, Conflict if it
     cannot be parsed, and Unwritable if it cannot be written.
@@ -270,7 +270,7 @@ def edit_session(paths: ProjectPaths, session: DebugSession, edit: Edit) -> None
 
 
 def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
-    """Return the file of a session; Refused if it is YAML or reached through a link, ReadOnly in a read-only folder."""
+    """Return a session's file; Refused for YAML or a link, ReadOnly if read-only."""
     if session.file.endswith((".yaml", ".yml")):
         shown = visible_line(session.file, 160)
         raise Refused(
@@ -282,7 +282,7 @@ def check_editable(paths: ProjectPaths, session: DebugSession) -> Path:
 
 
 def locate_file(paths: ProjectPaths, session: DebugSession) -> Path:
-    """Return the file of a session; Refused if it is outside of the project or reached through a link."""
+    """Return a session's file; Refused outside of the project or through a link."""
     try:
         path = paths.inside(session.file)
     except BadInput as error:
@@ -326,7 +326,7 @@ def session_id(task_id: str, number: int, started_at: datetime | None) -> str:
 
 
 def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, root: str = "") -> Record | None:
-    """Return the record of the debug session of an attempt; None if none of its checks failed.
+    """Return the debug session of an attempt; None if none of its checks failed.
 
     Only checks that failed at least once are part of it. `root` is the project folder, which is removed from texts.
     """
@@ -354,7 +354,7 @@ def make_session(attempt: Attempt, actions: Sequence[Action], now: datetime, *, 
 
 
 def merge_records(present: Record, new: Record) -> Record:
-    """Return a new record with what only commands write: runs, analyses, fixes, lessons, and an escalation."""
+    """Add runs, analyses, fixes, lessons and escalation by commands to a new record."""
     known = {entry.get("timestamp"): entry for entry in present.get("executions", ()) if isinstance(entry, dict)}
     executions = []
     for entry in new["executions"]:
@@ -375,7 +375,7 @@ def _is_by_command(value: Any) -> bool:
 
 
 def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
-    """Return the place and command of each run of a check that failed at least once, in order.
+    """Return place and command of the runs of checks that failed once, in order.
 
     A check is a test, build, type check or linter, or any command that failed and was run again after a change.
     """
@@ -397,7 +397,7 @@ def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
 
 
 def _could_not_run(action: Action) -> bool:
-    """Return whether a check failed because it is not installed: that says nothing about the code."""
+    """Return whether a check failed only because it is not installed."""
     code = _exit_code(action)
     return code in _NOT_RUN or bool(_NO_RUNNER.search(f"{action.error[-_MAX_OUTPUT:]}\n{action.output[-_MAX_OUTPUT:]}"))
 
@@ -445,7 +445,7 @@ def _verdict(
     failures: Sequence[Failure],
     root: str,
 ) -> bool | None:
-    """Return whether the next run of the same check passed; None without one, or if it failed in another way."""
+    """Return whether the check's next run passed; None if none or another failure."""
     following = next((actions[place] for place, other in later if other.covers(command)), None)
     if following is None:
         return None
@@ -472,7 +472,7 @@ def _failures(action: Action, root: str) -> Iterator[Failure]:
 
 
 def _results(action: Action, failures: Sequence[Failure]) -> Results:
-    """Return the counts in the output; a check without counts counts as one test for each failure, at least one."""
+    """Return counts in the output, else one test for each failure, at least one."""
     counted = parse_results(action.output) or parse_results(action.error)
     if counted is not None and counted.green is not action.has_failed:
         return counted
@@ -481,7 +481,7 @@ def _results(action: Action, failures: Sequence[Failure]) -> Results:
 
 
 def _fix(changes: Sequence[Action], attempt: Attempt, *, is_last: bool, root: str) -> Fix:
-    """Return the changes after a failing run: the agent's reasons, else its last message, else the changed lines."""
+    """Return the fix after a failing run, by reasons, else last message, else lines."""
     diff = "\n".join(part for change in changes for part in build_diff(change))[:MAX_TEXT]
     reason = " ".join(_reasons(changes)) or (find_reason((attempt.reason,)) if is_last else "")
     files = tuple(dict.fromkeys(_relative(change.target, root) for change in changes if change.target))
@@ -491,7 +491,7 @@ def _fix(changes: Sequence[Action], attempt: Attempt, *, is_last: bool, root: st
 
 
 def _reasons(changes: Sequence[Action]) -> list[str]:
-    """Return what the agent wrote before each change, without greetings and reports of success."""
+    """Return what the agent wrote before each change, without greetings, successes."""
     return list(dict.fromkeys(text for change in changes if (text := join_sentences(split_reason(change.reasoning)))))
 
 
@@ -507,7 +507,7 @@ def _describe_lines(diff: str, files: Sequence[str]) -> str:
 
 
 def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) -> Analysis | None:
-    """Return what the agent wrote before the change, cause first; None if it wrote too little for the format."""
+    """Return the agent's text before the change, cause first; None if too short."""
     sentences = [sentence for reason in _reasons(changes) for sentence in split_reason(reason)]
     if not sentences:
         return None
@@ -521,7 +521,7 @@ def _analysis(changes: Sequence[Action], fix: Fix, failures: Sequence[Failure]) 
 
 
 def _category(failures: Sequence[Failure]) -> str:
-    """Return the root cause category that the message of a failure states; "" if it states none."""
+    """Return the root cause category that a failure's message states, or ""."""
     texts = [f"{failure.error_type}: {failure.message}" for failure in failures]
     return next((name for name, words in _CAUSES.items() if any(words.search(text) for text in texts)), "")
 
@@ -535,7 +535,7 @@ def _exit_code(action: Action) -> int | None:
 
 
 def find_main_file(failures: Iterable[Failure], changed: Sequence[str]) -> str:
-    """Return the file that a session is about: the changed one in which an error occurred, if there is one."""
+    """Return a session's main file: if possible, a changed one with an error."""
     places = [failure.file for failure in failures if failure.file and not failure.file.startswith(("/", "../"))]
     sources = [file for file in places if not is_test_file(file)]
     both = (file for file in sources if file in changed)

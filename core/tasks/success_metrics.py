@@ -160,7 +160,7 @@ def format_points(difference: float) -> str:
 
 
 def _is_reflected(attempt: Attempt, written: Iterable[Reflection]) -> bool:
-    """Whether an attempt started after a reflection on an earlier attempt at the task."""
+    """Whether an attempt began after a reflection on an earlier attempt at the task."""
     for reflection in written:
         if reflection.attempt is None or reflection.attempt >= attempt.number:
             continue

@@ -1,4 +1,4 @@
-"""Files of tasks: paths, locks, lookup by ID, atomic creation of folders, and edits that keep all other bytes."""
+"""Files of tasks: paths, locks, lookup, atomic folders, byte-preserving edits."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TaskFolder(Struct, frozen=True, eq=False):
         return {number: AttemptFolder(top, name, number) for number, name in found.items()}
 
     def check_editable(self, *places: AttemptFolder, room: int = ROOM) -> None:
-        """Raise `Conflict` if a step could not write the files of the task, or those of attempts in `places`."""
+        """Raise `Conflict` if files of the task or attempts `places` cannot be written."""
         root = self.project.aiwg
         check_editable(self.trajectory, root, TRAJECTORY_SHAPES, room=room)
         of_attempts = (path for place in places for path in (place.attempt, place.outcome))
@@ -306,7 +306,7 @@ def find_task(paths: ProjectPaths, name: str) -> str:
 
 
 def find_attempt(paths: ProjectPaths, name: str, number: int | None = None) -> tuple[str, int | None]:
-    """Return the task ID and attempt number that `name` selects, such as `task-001.2`.
+    """Return task ID and attempt number that `name`, such as `task-001.2`, selects.
 
     `number` is the attempt if it is passed separately. Raises BadInput if it differs from the one in `name`, and
     UnknownRecord if the task does not exist.
@@ -355,7 +355,7 @@ def encode_object(value: Mapping[str, Any]) -> bytes:
 
 
 def _read_retried(path: Path, root: Path) -> Iterator[RawFile | None]:
-    """Yield a file, again after a pause while the caller asks, since another process may be writing it."""
+    """Yield a file, repeatedly after pauses: another process may be writing it."""
     for pause in (*RETRY_SECONDS, None):
         raw = read_file(path, root)
         if isinstance(raw, Problem):

@@ -1,4 +1,4 @@
-"""Find the loop of each task, and the past tasks that are similar to a task, with their learnings."""
+"""Find the loop of each task, and similar past tasks with their learnings."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _OUTCOMES: Final = {TaskStatus.COMPLETED: Outcome.SUCCESS, TaskStatus.FAILED: Ou
 
 
 class TaskLearning(NamedTuple):
-    """Untrusted learning from an attempt; `attempt` is None for a task without attempts."""
+    """Untrusted learning of an attempt; `attempt` is None for a task without any."""
 
     attempt: int | None
     text: str
@@ -155,7 +155,7 @@ def collect_past_tasks(snapshot: Snapshot) -> Mapping[str, PastTask]:
 
 
 def embeddable_work(snapshot: Snapshot) -> Mapping[str, ComparableWork]:
-    """Return the records to embed, by ID: past tasks, loops with reflections or with applied patterns."""
+    """Records to embed by ID: past tasks, loops with reflections or applied patterns."""
     # Imported on use: it needs numpy.
     from core.retrieval.past_tasks import MAX_TASKS as MAX_PAST_TASKS
 
@@ -207,7 +207,7 @@ def find_similar_tasks(
 def _by_embeddings(
     text: str, tasks: Mapping[str, PastTask], embeddings: Embeddings[ComparableWork] | None
 ) -> dict[str, tuple[float, str]]:
-    """Score by the cosine of embeddings, scaled so that `UNRELATED` is 0 and `SAME` 1."""
+    """Score by the cosine of embeddings; `UNRELATED` is scaled to 0, `SAME` to 1."""
     import numpy as np
 
     from core.retrieval.embeddings import SAME, UNRELATED
@@ -221,7 +221,7 @@ def _by_embeddings(
 
 
 def _by_words(text: str, tasks: Mapping[str, PastTask]) -> dict[str, tuple[float, str]]:
-    """Score by the cosine of word sets, with idf weights `log(1 + tasks / with_word)`."""
+    """Score by cosine of word sets, with idf weights `log(1 + tasks / with_word)`."""
     from core.retrieval.embeddings import task_text
 
     query = content_words(text)

@@ -1,4 +1,4 @@
-"""Validate the arguments of the agent protocol; `BadInput` names the argument and what is expected.
+"""Validate arguments of the agent protocol; `BadInput` names what is expected.
 
 A tool event of Claude Code is converted into the arguments of an action.
 """
@@ -111,13 +111,13 @@ class _Action(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 def check(kind: type[_Arguments], **values: Any) -> _Arguments:
-    """Return the validated arguments of a call, with the secrets in their texts masked."""
+    """Return a call's validated arguments, with the secrets in their texts masked."""
     arguments = _convert(kind, values, "arguments")
     return kind(**mask_values(msgspec.structs.asdict(arguments)))
 
 
 def _convert(kind: type[_Arguments], value: Any, what: str) -> _Arguments:
-    """Convert a value; raise `BadInput` with the field and what is expected, or if a text is not valid Unicode."""
+    """Convert a value; `BadInput` names a wrong field, or a text of invalid Unicode."""
     try:
         found = msgspec.convert(value, kind)
         msgspec.json.encode(found)
@@ -170,7 +170,7 @@ def check_results(values: Mapping[str, bytes] | None) -> None:
 
 
 def validate_action(value: Any, at: datetime, default_iteration: int) -> tuple[dict[str, Any], float | None]:
-    """Validate an action; return the fields of its line in the log, with secrets masked, and its quality.
+    """Validate an action; return its masked fields for the log, and its quality.
 
     `at` is used if the action has no timestamp, and `default_iteration` if it has no iteration. Raises BadInput if a
     field or the action type is unknown, or a field is too long or has a wrong type.
@@ -208,7 +208,7 @@ def keep_ends(value: str, limit: int, omitted: int = 0) -> str:
 
 
 def _mask_ends(text: str, limit: int) -> str:
-    """Shorten a text like `keep_ends`, and mask the secrets in what is kept, also those that the cut would split."""
+    """Shorten a text like `keep_ends`, and mask secrets, also those split by the cut."""
     near = text if len(text) <= 2 * limit else text[:limit] + text[-limit:]
     return keep_ends(mask_secrets(near), limit, len(text) - len(near))
 
@@ -374,7 +374,7 @@ def parse_tool_event(event: Mapping[str, Any], project: str = "") -> dict[str, A
 
 
 def classify_tool(tool: str) -> str:
-    """Return the action type of a tool; for an unknown tool, by the words in its name.
+    """Return the action type of a tool, of an unknown one by the words in its name.
 
     An unknown tool writes or edits only if its name contains "file". Creating an issue, for example, is not a change
     after which tests must run again.
