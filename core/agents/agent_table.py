@@ -1,4 +1,4 @@
-"""The coding agents that `ralphdeck connect` and `ralphdeck hook` know, and which of them runs this process."""
+"""Coding agents that `connect` and `hook` know, and which runs this process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Agent(Struct, frozen=True, kw_only=True):
 
 
 def acting_agent(named: str, environment: Mapping[str, str]) -> str:
-    """Return the agent that runs a hook: the named one, unless another agent runs its hooks."""
+    """Return the agent that runs a hook: the named one, or one that runs its hooks."""
     return next((name for name, agent in AGENTS.items() if agent.variable and agent.variable in environment), named)
 
 
@@ -123,7 +123,7 @@ _MAX_NAME: Final = 40  # characters of such a name
 
 
 class AgentProcess(Struct, frozen=True, omit_defaults=True):
-    """A process, where its number means something, and its start; a later process can have the same number."""
+    """A process by number, space of numbers, and start: numbers are used again."""
 
     pid: int
     started: Annotated[datetime, Meta(tz=True)]
@@ -131,10 +131,7 @@ class AgentProcess(Struct, frozen=True, omit_defaults=True):
 
 
 def find_agent_process(agent: str, first: int = 0, files: ProcFiles | None = None) -> AgentProcess | None:
-    """Return the nearest process of an agent above the process `first`, by default the parent of this one.
-
-    None if there is none, or on a system without `/proc`.
-    """
+    """Return an agent's nearest process from `first` (or parent) up; None if none."""
     for pid, words, processes in _ancestors(first, files):
         if _is_program(words, agent) and (started := processes.started_at(pid)) is not None:
             return AgentProcess(pid, started, process_space())
@@ -161,7 +158,7 @@ def find_acting_agent(environment: Mapping[str, str], first: int = 0, files: Pro
 
 
 def _ancestors(first: int, files: ProcFiles | None) -> Iterator[tuple[int, list[str], ProcFiles]]:
-    """Yield pid and command line of the processes from `first` upwards; none on a system without `/proc`."""
+    """Yield PID and command line of processes from `first` up; none without `/proc`."""
     processes = files or system_processes()
     if not isinstance(processes, ProcFiles):
         return
@@ -174,7 +171,7 @@ def _ancestors(first: int, files: ProcFiles | None) -> Iterator[tuple[int, list[
 
 
 def _is_program(words: list[str], agent: str) -> bool:
-    """Return whether a command line starts an agent: by its name, or an interpreter with a script of its package."""
+    """Return whether a command line starts an agent, by name or from its package."""
     names = [PurePath(word).name for word in words[:1]]
     if names and names[0] in RUNTIMES:
         script = next((word for word in words[1:] if not word.startswith("-")), "")

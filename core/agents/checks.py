@@ -1,4 +1,4 @@
-"""Checks of a connection: whether the hook and the MCP server answer, and what stops the hooks of an agent."""
+"""Checks of a connection: answers of hook and MCP server, and what stops hooks."""
 
 from __future__ import annotations
 
@@ -55,10 +55,7 @@ def has_mcp_extra() -> bool:
 
 
 def find_program() -> str:
-    """Return how an agent's shell starts ralphdeck: its name if a login shell finds it, else the absolute path.
-
-    Raises BadInput if ralphdeck is not installed as a program.
-    """
+    """Return ralphdeck as a login shell finds it, else its path; BadInput if neither."""
     running = Path(sys.argv[0])
     beside = Path(sys.executable).with_name(_PROGRAM)
     found = next((place for place in (running, beside) if place.name == _PROGRAM and place.is_file()), None)
@@ -79,7 +76,7 @@ def find_program() -> str:
 
 
 def try_hook(agent: str, command: str, project: Path) -> Answer:
-    """Run the hook command with a sample session start, as the agent would; it records nothing."""
+    """Run the hook command with a sample session start; it records nothing."""
     sample = {
         "session_id": _SAMPLE_SESSION,
         "conversation_id": _SAMPLE_SESSION,
@@ -176,7 +173,7 @@ def _read_line(descriptor: int, deadline: float) -> bytes:
 
 
 def installed_command(agent: str, target: Target) -> str:
-    """Return the command of the hooks in the agent's file; "" if they run another program than the target's.
+    """Return the hooks' command; "" if they run another program than the target's.
 
     The command is made anew, because a project's file could contain any command.
     """
@@ -187,7 +184,7 @@ def installed_command(agent: str, target: Target) -> str:
 
 
 def installed_server(agent: str, target: Target) -> str:
-    """Return the program of the MCP server in the agent's file; "" for none. It may be any program."""
+    """Return the MCP server's program in the agent's file, which may be any; or ""."""
     servers = _read_kind(agent, "mcp", target).get(CONNECTIONS[agent].mcp.key)
     entry = servers.get(SERVER) if isinstance(servers, dict) else None
     return server_program(entry) if is_own_server(entry) else ""
@@ -201,7 +198,7 @@ def _read_kind(agent: str, kind: str, target: Target) -> dict[str, Any]:
 
 
 def find_obstacles(agent: str, target: Target) -> Iterator[str]:
-    """Yield what keeps the agent from running its hooks: switches that are off, and hooks without trust."""
+    """Yield what stops the agent's hooks: switches that are off, and missing trust."""
     connection = CONNECTIONS[agent]
     for switch in connection.switches:
         for file in switch.files:
@@ -223,7 +220,7 @@ def find_obstacles(agent: str, target: Target) -> Iterator[str]:
 
 
 def _block_cap(target: Target) -> Iterator[str]:
-    """Yield a warning if a plugin drives loops by its Stop hook, which Claude Code overrides after 8 times in a row."""
+    """Warn of a plugin's loop by Stop hooks, which Claude Code ends after 8 turns."""
     files = CONNECTIONS["claude"].switches[0].files
     settings = [read_parsed("claude", file, target) for file in files]
     plugins = [one.get("enabledPlugins") for one in settings]

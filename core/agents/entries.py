@@ -1,4 +1,4 @@
-"""What connecting an agent needs (`connections.toml`), and its entries in the agent's JSON and TOML files.
+"""What a connection needs (`connections.toml`), and entries in JSON and TOML.
 
 Every other byte of a file is kept. A file that is not an object of the expected form is refused, never repaired.
 """
@@ -31,7 +31,7 @@ _STRING_OR_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(?P<comment>//|/\*)',
 
 
 class FilePaths(Struct, frozen=True, kw_only=True):
-    """Paths of a file in a project and of the user's one, in the form of `connections.toml`; "" for none."""
+    """Paths of a file in a project and of the user, as in `connections.toml`, or ""."""
 
     project: str
     user: str
@@ -47,7 +47,7 @@ class HookFile(FilePaths, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class McpFile(FilePaths, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file with the MCP servers, the key of the object that holds them, and the entry."""
+    """The file with MCP servers, the key of the object with them, and the entry."""
 
     key: str
     entry: Mapping[str, Any]
@@ -57,7 +57,7 @@ class McpFile(FilePaths, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Switch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting of the agent that stops all hooks if it has this value in one of the files."""
+    """An agent's setting that stops all hooks with this value in one of the files."""
 
     files: Sequence[str]
     key: str  # with dots between the keys of nested objects
@@ -65,7 +65,7 @@ class Switch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PluginList(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The files that list the plugins of the agent, and the key of the object with them."""
+    """Files that list the plugins of the agent, and the key of the object with them."""
 
     files: Sequence[str]
     key: str
@@ -91,7 +91,7 @@ class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     left_in_project: Sequence[str] = ()  # the same, for the files of a project only
 
     def list_left(self, *, is_global: bool, has_mcp: bool) -> tuple[str, ...]:
-        """List what is left for the user; nothing about an MCP server without an entry for it."""
+        """List what is left for the user; nothing on MCP servers without an entry."""
         has_entry = has_mcp and bool(self.mcp.user if is_global else self.mcp.project)
         server = (self.mcp.left,) if has_entry and self.mcp.left else ()
         return (*self.left, *(() if is_global else self.left_in_project), *server)
@@ -102,7 +102,7 @@ class Connection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return _expand(named or self.home)
 
     def resolve(self, path: str, project: Path) -> tuple[Path, Path]:
-        """Return the absolute path of a path of the table, and the folder that it must not leave by a link."""
+        """Return a table path as absolute, and the folder it must not leave by a link."""
         for prefix, root in (("{home}/", self.home_folder), ("~/", Path.home)):
             if path.startswith(prefix):
                 folder = root()
@@ -116,7 +116,7 @@ CONNECTIONS: Final[Mapping[str, Connection]] = msgspec.convert(
 
 
 def start_event(agent: str) -> str:
-    """Return the agent's name of the event with which a session starts; "" if it runs no hooks."""
+    """Return the agent's name of the session start event; "" if it runs no hooks."""
     return next((name for name, moment in AGENTS[agent].events.items() if moment is Moment.START), "")
 
 
@@ -139,7 +139,7 @@ def _expand(folder: str) -> Path:
 
 
 class HookEntries(Struct, frozen=True):
-    """The hooks of an agent, one entry for each event, with `{hook}` for the command line.
+    """Hooks of an agent, an entry for each event, with `{hook}` for the command.
 
     Entries that name the same program in another way are up to date, because a team shares the file.
     """
@@ -150,7 +150,7 @@ class HookEntries(Struct, frozen=True):
     arguments: str
 
     def merge(self, data: bytes | None) -> bytes:
-        """Add the missing entries, and replace outdated ones; BadInput if the file has another form."""
+        """Add missing entries and replace outdated ones; BadInput for another form."""
         if is_blank(data):
             return new_document({**self.document, _HOOKS: self._wanted(self.program)})
         assert data is not None
@@ -177,7 +177,7 @@ class HookEntries(Struct, frozen=True):
         return document.encode()
 
     def strip(self, data: bytes, original: bytes | None = None) -> bytes:
-        """Remove all entries of ralphdeck, and what is empty then and was not in `original`."""
+        """Remove ralphdeck's entries, and what is then empty and not in `original`."""
         if is_blank(data):
             return data
         document = open_json(data)
@@ -221,7 +221,7 @@ class HookEntries(Struct, frozen=True):
 
 
 class McpEntry(Struct, frozen=True):
-    """The MCP server in the object `key` of a JSON file, with `{program}` in its entry; see `HookEntries`."""
+    """MCP server in `key` of a JSON file, with `{program}` in it; see `HookEntries`."""
 
     key: str
     entry: Mapping[str, Any]
@@ -249,7 +249,7 @@ class McpEntry(Struct, frozen=True):
         return document.encode()
 
     def strip(self, data: bytes, original: bytes | None = None) -> bytes:
-        """Remove the server, and the object of servers if it is empty then and was not in `original`."""
+        """Remove the server, and `key` if it is then empty and was not in `original`."""
         if is_blank(data):
             return data
         document = open_json(data)
@@ -326,13 +326,13 @@ def hook_programs(value: Any) -> Iterator[str]:
 
 
 def is_same_program(one: str, other: str) -> bool:
-    """Return whether two names start the same file; files of projects may name any program."""
+    """Return whether two names start the same file; projects may name any program."""
     found = [shutil.which(name) for name in (one, other)]
     return one == other or (None not in found and len({os.path.realpath(path or "") for path in found}) == 1)
 
 
 def _own_hooks(hooks: Mapping[str, Any]) -> Iterator[tuple[str, int, int | None]]:
-    """Yield event and index of each entry of ralphdeck, and its index in a group with a matcher."""
+    """Yield event and index of each own entry, and its index in a matcher's group."""
     for event, entries in hooks.items():
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             if not isinstance(entry, dict):
@@ -359,7 +359,7 @@ def is_own_server(entry: Any) -> bool:
 
 
 def usable_program(present: str, program: str) -> str:
-    """Return the program as a file names it, if it is the same program, else `program`."""
+    """Return the program as a file names it if it is the same, else `program`."""
     return present if is_same_program(present, program) else program
 
 
@@ -399,14 +399,14 @@ def _split(command: str) -> list[str]:
 
 
 class TomlTable(Struct, frozen=True):
-    """A table of a TOML file, in a marked block at its end; tomllib checks the file before and after."""
+    """A TOML table in a marked block at the end; tomllib checks before and after."""
 
     key: str
     entry: Mapping[str, Any]  # with `{program}`
     program: str
 
     def merge(self, data: bytes | None) -> bytes:
-        """Add the block, or bring it up to date; BadInput if the file is invalid or has another such table."""
+        """Add or update the block; BadInput for an invalid file or another such table."""
         before = parse_toml(data or b"")
         servers = before.get(self.key, {})
         if not isinstance(servers, dict):
@@ -423,7 +423,7 @@ class TomlTable(Struct, frozen=True):
         return merged
 
     def strip(self, data: bytes, _original: bytes | None = None) -> bytes:
-        """Remove the lines of the block; tables that the agent wrote between its marks stay."""
+        """Remove the lines of the block, but not an agent's tables between its marks."""
         parse_toml(data)
         content = decode_text(data)
         found = _TOML_MARKS.find(content)

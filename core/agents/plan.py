@@ -1,4 +1,4 @@
-"""What connecting agents, or compiling lessons for them, changes in their files, and writing that.
+"""Plan and write what connecting agents or compiling lessons changes in files.
 
 Plans write nothing (docs/agents.md#connect, docs/instructions.md). Applying one writes all files of an agent or none.
 What the files were before is in restore points in the user's state folder, which are readable by the user alone,
@@ -64,7 +64,7 @@ Contents = dict[Path, bytes | None]
 
 
 class Editor(Protocol):
-    """Adds one thing to a file of an agent and removes it; both return equal bytes if there is nothing to do."""
+    """Adds or removes one thing in an agent's file; equal bytes if nothing to do."""
 
     def merge(self, data: bytes | None) -> bytes: ...
 
@@ -177,7 +177,7 @@ def plan_connect(agents: Iterable[str], target: Target, points: Mapping[str, Res
 
 
 def plan_remove(agents: Iterable[str], target: Target, points: Mapping[str, RestorePoint]) -> list[AgentPlan]:
-    """Plan to remove everything of ralphdeck from the files of agents, but not what a remaining agent uses."""
+    """Plan to remove ralphdeck from agents' files, but not what other agents use."""
     named, pending, plans = [agent for agent in CONNECTIONS if agent in set(agents)], Contents(), []
     used = {
         part.path
@@ -205,7 +205,7 @@ def is_connected(
     kinds: Collection[str] = ("hooks", "mcp"),
     contents: Mapping[Path, bytes | None] = MappingProxyType({}),
 ) -> bool:
-    """Return whether a file of the agent has its hooks or MCP server; False if the file cannot be read.
+    """Return whether an agent's file has its hooks or server; False if unreadable.
 
     `contents` are files as planned.
     """
@@ -219,13 +219,13 @@ def is_connected(
 
 
 def find_connected(project: Path) -> tuple[str, ...]:
-    """Return the titles of the agents that are connected to a project, in its files or in those of the user."""
+    """Return titles of agents connected to a project, by its or the user's files."""
     targets = [Target(project, is_global=is_global) for is_global in (False, True)]
     return tuple(AGENTS[agent].title for agent in AGENTS if any(is_connected(agent, target) for target in targets))
 
 
 def read_parsed(agent: str, file: str, target: Target) -> dict[str, Any]:
-    """Read a JSON or TOML file of the agent, named as in the table; {} if it is missing or damaged."""
+    """Read a JSON or TOML file, named as in the table; {} if missing or damaged."""
     path, root = CONNECTIONS[agent].resolve(file, target.project)
     try:
         data = read_part(path, root)
@@ -284,7 +284,7 @@ def _wanted_parts(agent: str, target: Target, contents: Contents, notes: list[st
 
 
 def _runs_hooks_of_other(agent: str, target: Target, contents: Contents) -> bool:
-    """Return whether the agent gets no hooks of its own, because it runs those of another one."""
+    """Return whether the agent gets no hooks because it runs those of another one."""
     other = CONNECTIONS[agent].runs_hooks_of
     return bool(other) and not target.is_global and is_connected(other, target, ("hooks",), contents)
 
@@ -318,7 +318,7 @@ def _plan_files(
     points: Mapping[str, RestorePoint],
     removed_from: Connection | None = None,
 ) -> tuple[FileChange, ...]:
-    """Plan to merge all parts, or to remove them from the files of an agent; `contents` are brought up to date."""
+    """Plan to merge parts or remove them from an agent's files; update `contents`."""
     changes = []
     for path in dict.fromkeys(part.path for part in parts):
         own = [part for part in parts if part.path == path]
@@ -420,7 +420,7 @@ def apply_plan(plan: AgentPlan, points_file: Path) -> None:
 
 
 def remove_old_drafts(project: Path) -> None:
-    """Remove the drafts of agents' files and of `.gitignore` that killed processes have left in a project."""
+    """Remove drafts of agents' files and `.gitignore` left by killed processes."""
     parts = [part for agent in AGENTS for part in parts_of(agent, Target(project))]
     for path in {project / ".gitignore", *(part.path for part in parts if part.path.is_relative_to(project))}:
         remove_drafts(path.parent, path.name)
@@ -442,7 +442,7 @@ def _write(change: FileChange) -> None:
 
 
 def _note(points: RestorePoints, change: FileChange, folders: list[Path]) -> list[Path]:
-    """Record what the file was; returns the folders that are not needed if the file is deleted."""
+    """Record what the file was; return folders not needed if the file is deleted."""
     present = points.pop(str(change.path), None)
     made = [*(present.folders if present else []), *map(str, folders)]
     if change.after is None:
@@ -548,7 +548,7 @@ def find_targets(project: Path) -> list[str]:
 
 
 def plan_writing(target: str, files: Iterable[FileStatus], project: Path, *, force: bool = False) -> CompilePlan:
-    """Plan to bring the files of a target up to date; an edited file is only changed by `force` or an answer."""
+    """Plan to update a target's files; an edited one only by `force` or an answer."""
     return CompilePlan(target, tuple(_plan_file(file, project, force=force) for file in files if file.exists_or_should))
 
 
@@ -565,7 +565,7 @@ def _plan_file(status: FileStatus, project: Path, *, force: bool) -> FilePlan:
 
 
 def plan_removal(target: str, project: Path, answered: Collection[str] = (), *, force: bool = False) -> CompilePlan:
-    """Plan to remove the lessons from the files of a target; an edited file is only changed by `force`.
+    """Plan to remove lessons from a target's files; an edited one only by `force`.
 
     `answered` are the questions that are dismissed; an edit that was taken over is not one any more.
     """
@@ -606,7 +606,7 @@ def remove_drafts_of(plan: CompilePlan, project: Path) -> None:
 
 
 def _remove_lessons(file: CompiledFile, data: bytes | None) -> bytes | None:
-    """Return a file without lessons; None if there is none, or if there was none before the lessons."""
+    """Return a file without lessons; None if there is, or was before them, none."""
     if data is None:
         return None
     editor = file.editor(replaces_edits=True)

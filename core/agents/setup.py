@@ -1,6 +1,7 @@
-"""How far a project is set up: its folder, connected agents, trust, and how the hooks answer; what stays out of Git.
+"""State of a project's setup: folder, agents, trust, hooks; what Git ignores.
 
-The dashboard imports this module when it starts, so it imports what reads the files of agents on use."""
+The dashboard imports this module when it starts, so it imports what reads the files of agents on use.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _PURPOSES: Final = {
 
 
 def read_setup(paths: ProjectPaths) -> Setup:
-    """Read the files that connect agents to a project, and what connecting an agent would write; starts no process."""
+    """Read agents' connections and what connecting would write; starts no process."""
     from core.agents.plan import Target, detect, find_connected, parts_of, plan_connect
     from core.trust.projects import is_trusted
 
@@ -45,7 +46,7 @@ def read_setup(paths: ProjectPaths) -> Setup:
 
 
 def try_hooks(paths: ProjectPaths) -> tuple[str, bool]:
-    """Run the hooks of the connected agents with a sample event; returns the result in words, and if it is a problem.
+    """Run connected hooks with a sample event; return a text, and if it is a problem.
 
     Only hooks of this program are run, and they record nothing.
     """
@@ -87,7 +88,7 @@ _IGNORED: Final = """\
 
 
 def git_root(folder: Path) -> Path | None:
-    """Return the root of the Git work tree that contains a folder, None outside of one."""
+    """Return the root of the Git work tree with a folder, None outside of one."""
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
@@ -117,7 +118,7 @@ def ignore_private_files(folder: Path) -> bool:
 
 
 def is_ignoring(folder: Path) -> bool:
-    """Return whether a folder needs no change of its `.gitignore`: it is outside of Git, or ignores what is private."""
+    """Return whether a folder is outside of Git or ignores what is private."""
     if git_root(folder) is None:
         return True
     if any(private.is_dir() and not is_ignored(private) for private in _private_folders(folder)):
@@ -136,7 +137,7 @@ def _private_folders(folder: Path) -> list[Path]:
 
 
 def ignore_in_new_project(folder: Path) -> str:
-    """Update `.gitignore` after a decision created `.aiwg`; returns a note for the user."""
+    """Update `.gitignore` after a decision made `.aiwg`; return a note to the user."""
     try:
         is_changed = ignore_private_files(folder)
     except (RalphdeckError, OSError) as error:

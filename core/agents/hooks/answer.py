@@ -66,7 +66,7 @@ class HookAnswer:
         self._prompt_text = self._trial = ""  # newest prompt of the session, and key of its task in the experiment
 
     def handle(self, send: Callable[[bytes], None]) -> None:
-        """Handle the event; `send` is called once with the bytes for the agent, if there are any."""
+        """Handle the event; call `send` once with the bytes for the agent, if any."""
         match self._event.moment:
             case Moment.START:
                 self._start(send)
@@ -92,7 +92,7 @@ class HookAnswer:
             self._send(send, loop_context(self._project, self._event.agent, self._clock))
 
     def _has_active_loop(self) -> bool:
-        """Return whether there may be an active loop; most projects of sessions have none."""
+        """Return whether there may be an active loop; most projects have none."""
         return any((self._project.ralph / name).exists() for name in ("loops", "current-loop.json")) or (
             self._project.external.exists()
         )
@@ -121,7 +121,7 @@ class HookAnswer:
         self._deliver(owed, send, has_given)
 
     def _log(self) -> tuple[Owed, frozenset[str]]:
-        """Log the tool call; returns what the event can deliver, and the patterns that the agent was given."""
+        """Log the tool call; return what the event can deliver, and the given patterns."""
         with self._sessions.edit(self._event, self._clock()) as session:
             self._work.log_spooled(session)
             self._log_recorded_edits(session)
@@ -137,13 +137,13 @@ class HookAnswer:
         return owed, given
 
     def spool(self) -> None:
-        """Keep a tool call that is not logged for the next event; does nothing on errors, which were reported."""
+        """Keep an unlogged tool call for the next event; errors were reported already."""
         if self._event.moment is Moment.TOOL and not self._has_logged:
             with suppress(RalphdeckError, OSError):
                 spool_call(self._project, self._event, self._clock())
 
     def _log_recorded_edits(self, session: Session) -> None:
-        """Log the edits of Codex that fire no event, before the call or the end of turn that follows them."""
+        """Log edits of Codex without an event, before the call or end of turn after them."""
         event = self._event
         if event.agent != "codex" or not event.transcript:
             return
@@ -163,7 +163,7 @@ class HookAnswer:
                     break
 
     def _begin_delivery(self, session: Session) -> Owed:
-        """Return what this event can carry; nothing if several events failed to deliver it.
+        """Return what this event can carry; nothing if several failed to deliver it.
 
         After one that failed, nothing is tried while the index is made: the project is too large for a hook to read.
         """
@@ -183,7 +183,7 @@ class HookAnswer:
         return self._event.name in AGENTS[self._event.agent].context_events
 
     def _deliver(self, owed: Owed, send: Callable[[bytes], None], has_given: frozenset[str] = frozenset()) -> None:
-        """Find what the session is owed and send it, unless another event did so meanwhile.
+        """Find and send what the session is owed, unless another event did meanwhile.
 
         `has_given` are the IDs of the patterns in the context of the prompt, which are not repeated.
         """
@@ -225,10 +225,7 @@ class HookAnswer:
         self._send(send, "\n".join(dict.fromkeys(filter(None, texts))))
 
     def _find_answer(self, owed: Owed, has_given: frozenset[str]) -> tuple[Given, list[Given], list[Event]]:
-        """Return the context of the prompt, the known fixes, and the events of the experiment that come before them.
-
-        Raises DamagedError if the index is damaged.
-        """
+        """Return context, known fixes, prior experiment events; raises DamagedError."""
         from core.agents.hooks.contexts import known_fix, open_state, prompt_context
         from core.index.experiment import draw_coin, make_assignments
 
@@ -247,7 +244,7 @@ class HookAnswer:
         return given, [fix for fix, _ in found], events
 
     def _warn_untrusted(self, send: Callable[[bytes], None], owed: Owed | None = None) -> None:
-        """Say once in a session why it gets nothing; not at all if the user decided so. `owed` is no longer owed."""
+        """Warn once per session that it gets nothing, unless decided; `owed` is dropped."""
         answer = find_answer(self._project)
         with self._sessions.edit(self._event, self._clock()) as session:
             if owed is not None:
@@ -258,7 +255,7 @@ class HookAnswer:
             self._send(send, f"ralphdeck: {FOR_AGENTS}")
 
     def _is_new_error(self, session: Session) -> bool:
-        """Return whether the tool failed with an error that was not looked up in this session."""
+        """Return whether the tool failed with an error not yet looked up in the session."""
         tool = self._event.tool
         error = tool.get("error")
         if tool.get("hook_event_name") != FAILED or not isinstance(error, str) or not error.strip():

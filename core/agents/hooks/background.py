@@ -1,4 +1,4 @@
-"""Work beside sessions, in processes that no agent waits for: one for sessions, one that compares all files.
+"""Background processes: one for sessions, and one that compares all files.
 
 The first closes abandoned sessions, writes debug sessions, and extracts patterns from tasks that ended. Of each, one
 process per project works at a time; it ends when nothing is left to do.
@@ -39,7 +39,7 @@ _PROBLEMS: Final = (RalphdeckError, OSError, ValueError)  # of one session or ta
 
 
 def needs_background(sessions: list[Session], now: datetime) -> bool:
-    """Return whether a session was abandoned, or has checks, tasks or trials that are over and not processed yet."""
+    """Return whether a session is abandoned, or has checks, tasks, trials to process."""
     return any(
         session.ended_tasks
         or session.finished_trials
@@ -73,7 +73,7 @@ def _compile() -> None:
 
 
 def _lacks_debug_session(session: Session, now: datetime) -> bool:
-    """Return whether a session left checks that are not in the debug memory: after a long turn, or a killed agent."""
+    """Return whether a settled session has checks that are not in the debug memory."""
     at = session.last_event
     is_settled = at is not None and (now - at > SETTLED_AFTER or not session.is_turn_open)
     return bool(session.checked) and is_settled
@@ -85,7 +85,7 @@ def _is_abandoned(session: Session, now: datetime) -> bool:
 
 
 def run(project: ProjectPaths, now: datetime) -> None:
-    """Do the work of a project; another process that does it already is not disturbed."""
+    """Do the work of a project, unless another process does it already."""
     sessions = Sessions(project)
     try:
         with file_lock(project.sessions / _LOCK, 0):
@@ -126,7 +126,7 @@ def _write_debug_sessions(project: ProjectPaths, sessions: Sessions, now: dateti
 
 
 def _extract(project: ProjectPaths, sessions: Sessions, now: datetime) -> bool:
-    """Record the outcomes of trials, and extract from all tasks that ended; False if none was done."""
+    """Record outcomes of trials, extract from ended tasks; False if none was done."""
     known = sessions.all()
     ended = [(session.id, session.agent, task) for session in known for task in session.ended_tasks]
     trials = [(session.id, session.agent, *trial) for session in known for trial in session.finished_trials.items()]
@@ -178,7 +178,7 @@ def _report_needs(project: ProjectPaths) -> None:
 
 
 def is_first_load(project: ProjectPaths) -> bool:
-    """Return whether the process makes the index of the project now, before which a hook would read all files."""
+    """Return whether the index is being made; a hook would read all files before."""
     import sqlite3  # imported on use: few events look for this
 
     from core.index.database import read_existing
@@ -199,7 +199,7 @@ def is_first_load(project: ProjectPaths) -> bool:
 
 
 def sweep(folder: str) -> None:
-    """Bring the index of the project in a folder up to date, and check its pages, unless another process does it.
+    """Update a project's index and check its pages, unless another process does so.
 
     It also does what no change waits for: without the weights that are fitted to past tasks, each hook fits them anew.
     """
@@ -224,7 +224,7 @@ def sweep(folder: str) -> None:
 
 
 def main(work: str, folder: str) -> None:
-    """Do the work of one of the two processes, `sessions` or `sweep`, of the project in a folder."""
+    """Do the work of a process, `sessions` or `sweep`, for the project in a folder."""
     os.nice(_NICE)
     if work == "sweep":
         sweep(folder)

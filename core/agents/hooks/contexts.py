@@ -1,4 +1,4 @@
-"""Contexts and known fixes for a session or the active loop; these read the whole project.
+"""Contexts and known fixes for a session or active loop, from the whole project.
 
 The texts are made below: contexts in `core.index.contexts`, known fixes in `core.project.error_advice`.
 """
@@ -35,9 +35,9 @@ MAX_FIX_TOKENS: Final = 300  # size of the answer to a failed tool call
 
 
 def open_state(project: ProjectPaths, clock: Callable[[], datetime]) -> ProjectState | None:
-    """Return the state of a project; None if its decisions, which withhold texts, cannot be read.
+    """Return the state of a project; None if its decisions cannot be read.
 
-    A comparison with all files begins in the background if the last one is old.
+    Decisions withhold texts. A comparison with all files begins in the background if the last one is old.
     """
     settings = Configuration.read(project).settings  # those in the registry are about pruning alone
     state, is_sweep_due = open_quick_state(project, settings, clock)
@@ -76,7 +76,7 @@ def known_fix(
     has_given: Collection[str] = (),
     coin: Coin | None = None,
 ) -> tuple[Given, Sequence[Assignment]]:
-    """Return the known fix for a failed tool call, at most `MAX_FIX_TOKENS`, and what the coin of the task decided.
+    """Return the known fix, at most `MAX_FIX_TOKENS`, and what the coin decided.
 
     The fix is empty if there is none, and if all that is known are patterns that the agent was given, whose IDs are
     `has_given`.
@@ -104,7 +104,7 @@ _INJECTED: Final = ("injected", INJECTED_REFLECTION)
 
 
 def loop_context(paths: ProjectPaths, agent: str, clock: Callable[[], datetime]) -> str:
-    """Return the context of the only active loop in `.aiwg` and record it; "" if there is none."""
+    """Return the context of the only active loop in `.aiwg` and record it, or ""."""
     state = open_state(paths, clock)
     loops = state.own_active_loops if state is not None else ()
     if state is None or len(loops) != 1 or not loops[0].task.strip():

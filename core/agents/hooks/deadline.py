@@ -1,4 +1,4 @@
-"""Ends a hook that takes too long (docs/agents.md#hooks), and starts work in the background, so that no agent waits.
+"""Ends hooks that take too long (docs/agents.md#hooks); starts background work.
 
 Processor time is limited, because it is what the hook itself costs. A busy machine makes a hook wait, so the limit of
 elapsed time is longer, above all at a prompt, whose context is worth the wait.
@@ -39,7 +39,7 @@ _COUNTED: Final = timedelta(days=7)
 
 
 class Deadline:
-    """The limits of one hook; `give_up` is called once with the reason, from another thread.
+    """Limits of a hook; calls `give_up` once with the reason, from another thread.
 
     `elapsed` and `processor` are clocks in seconds; `processor` starts with the process.
     """
@@ -69,7 +69,7 @@ class Deadline:
         self._seconds = PROMPT_SECONDS if moment is Moment.PROMPT else OTHER_SECONDS
 
     def begin_answer(self) -> None:
-        """Grant time to save and send an answer, so that it is not recorded as sent and then lost."""
+        """Grant time to save and send an answer; else one recorded as sent may be lost."""
         with self._lock:
             self._is_answering = True
             self._seconds = self._elapsed() - self._began + ANSWER_SECONDS
@@ -104,7 +104,7 @@ _decoder: Final = msgspec.json.Decoder(GiveUp)
 
 
 def record_give_up(project: ProjectPaths, agent: str, event: str, reason: str, at: datetime) -> None:
-    """Add a line to the log of a project, which keeps the newest ones; raises OSError or BadInput."""
+    """Log a hook that gave up; only the newest stay. Raises OSError or BadInput."""
     line = msgspec.json.encode(GiveUp(at, agent, event[:_MAX_TEXT], reason[:_MAX_TEXT])) + b"\n"
     folder = project.unlinked(project.relative(project.sessions))
     make_folder(folder)
@@ -121,7 +121,7 @@ def record_give_up(project: ProjectPaths, agent: str, event: str, reason: str, a
 
 
 def count_give_ups(project: ProjectPaths, now: datetime) -> dict[str, int]:
-    """Count the hooks that gave up in the last 7 days, by the reason without its numbers, most frequent first."""
+    """Count hooks that gave up in 7 days by reason without numbers, most first."""
     counts: Counter[str] = Counter()
     for line in _read_lines(project):
         try:
@@ -146,18 +146,18 @@ def _read_lines(project: ProjectPaths) -> list[bytes]:
 
 
 def start_background(project: ProjectPaths) -> None:
-    """Start the process for sessions and do not wait for it; OSError if it cannot be started."""
+    """Start the process for sessions without waiting; OSError if it cannot start."""
     start_detached("sessions", project)
 
 
 def start_sweep(project: ProjectPaths) -> None:
-    """Start the process that compares all files and do not wait for it; it ends at once if another one is at work."""
+    """Start a process that compares all files; a second one ends at once."""
     with suppress(OSError):
         start_detached("sweep", project)
 
 
 def start_detached(work: str, project: ProjectPaths) -> None:
-    """Start the work for the folder of a project; `-P` prevents imports from that folder."""
+    """Start work for a project's folder; `-P` prevents imports from that folder."""
     import subprocess  # takes 2 ms to import, and most events start no process
 
     subprocess.Popen(

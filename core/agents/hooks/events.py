@@ -1,4 +1,4 @@
-"""Parse the hook events of coding agents into one form (docs/agents.md#hooks), and the ends of their transcripts.
+"""Parse hook events into one form (docs/agents.md#hooks), and transcripts' ends.
 
 Agents name the same fields differently. Tool events are normalized to those of Claude Code, which
 `core.tasks.validation` converts into actions.
@@ -98,7 +98,7 @@ class FailedCall(Struct, omit_defaults=True):
 
 
 def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
-    """Parse the JSON of an event; `name` is that of the event if the JSON does not contain it.
+    """Parse the JSON of an event; `name` is its name if the JSON lacks it.
 
     Returns None for an event that is not used. Raises BadInput if the data is not a JSON object.
     """
@@ -138,13 +138,13 @@ def parse_event(agent: str, data: bytes, name: str = "") -> HookEvent | None:
 
 
 def _is_from_copilot(name: str, fields: Mapping[str, Any]) -> bool:
-    """Return whether Copilot CLI sends an event to the hooks of Claude Code, whose events have no time."""
+    """Return whether an event is Copilot CLI's; those of Claude Code have no time."""
     is_other = "transcript_path" not in fields or "stop_reason" in fields or "tool_result" in fields
     return name in AGENTS["copilot"].events and "timestamp" in fields and is_other
 
 
 def _is_own_tool(fields: Mapping[str, Any]) -> bool:
-    """Return whether a tool call is one of the MCP server, or runs only ralphdeck, and no check by `debug run`."""
+    """Return whether a call is of the MCP server or ralphdeck, except `debug run`."""
     server = fields.get("mcp_context")
     if isinstance(server, dict) and server.get("server_name") == SERVER:
         return True
@@ -312,7 +312,7 @@ def has_succeeded(
 
 
 def _means_success(agent: str, event: str, output: str) -> bool | None:
-    """Return True if the event of a command without an exit code means that it is 0, None if it does not."""
+    """Return True if an event without an exit code means that it is 0, else None."""
     if agent == "claude":
         return True if event == SUCCEEDED else None  # other exit codes are another event
     return True if agent == "gemini" and _GEMINI.match(output) else None
@@ -348,12 +348,12 @@ _Part = tuple[str, str]  # `TEXT`, `CALL` or `OTHER`, with the text or the ID of
 
 
 def find_text_before(transcript: str, call_id: str) -> str:
-    """Return what the agent wrote directly before a tool call; "" if it wrote nothing or the call is not found."""
+    """Return what the agent wrote directly before a tool call; "" if none is found."""
     return _find_text_before(transcript, lambda part: bool(call_id) and part == (CALL, call_id))
 
 
 def find_copilot_text(session: str) -> str:
-    """Return what Copilot CLI wrote directly before its newest tool call, whose event has no ID and no transcript."""
+    """Return Copilot CLI's text before its newest call, without ID and transcript."""
     if not is_safe_id(session):
         return ""
     home = Path(os.environ.get("COPILOT_HOME") or "~/.copilot")
@@ -364,7 +364,7 @@ def find_copilot_text(session: str) -> str:
 
 
 def _find_text_before(transcript: str, is_call: Callable[[_Part], bool]) -> str:
-    """Return what the agent wrote directly before the newest call for which `is_call` is true."""
+    """Return the agent's text directly before the newest call matching `is_call`."""
     parts = _read_parts(transcript)
     place = next((n for n in reversed(range(len(parts))) if is_call(parts[n])), None)
     if place is None:
@@ -379,7 +379,7 @@ def _find_text_before(transcript: str, is_call: Callable[[_Part], bool]) -> str:
 
 
 def find_last_text(transcript: str) -> str:
-    """Return the last text of the agent in its transcript, "" if there is none after the last tool call."""
+    """Return the agent's last text, "" if none is after the last tool call."""
     for kind, text in reversed(_read_parts(transcript)):
         if kind == TEXT:
             return text[-MAX_AGENT_TEXT:].strip()
@@ -407,7 +407,7 @@ def _read_entries(transcript: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_tail(transcript: Any) -> tuple[bytes, bool]:
-    """Return the end of a transcript, and whether it is the whole file; `transcript` is the path as an event has it."""
+    """Return the end of the transcript at an event's path, and whether it is whole."""
     if not isinstance(transcript, str) or not transcript.endswith((".jsonl", ".json")) or "\0" in transcript:
         return b"", True
     try:
@@ -424,7 +424,7 @@ def _read_tail(transcript: Any) -> tuple[bytes, bool]:
 
 
 def _parts_of(entry: Mapping[str, Any]) -> Iterator[_Part]:
-    """Yield the texts and calls of one entry, in order; other things of a conversation as `OTHER`.
+    """Yield the texts and calls of one entry in order; other parts as `OTHER`.
 
     The texts lack contexts that the agent repeats, which are not its own words.
     """

@@ -1,4 +1,4 @@
-"""Records of agents' sessions: which task each works on, what it was given, and tool calls that are not logged yet.
+"""Records of agents' sessions: task, what was given, and unlogged tool calls.
 
 One small JSON file per session in `.aiwg/ralph/sessions`, named after a digest of the session's ID; beside it a folder
 with the tool calls that could not be logged, because the session was locked or the hook gave up, and one file with the
@@ -59,7 +59,7 @@ class Given(Struct, omit_defaults=True):
 
 
 class Owed(Struct, omit_defaults=True):
-    """What a session should be given and was not yet: an event could not carry it, or its hook gave up."""
+    """What a session still has to get: no event could carry it, or a hook gave up."""
 
     prompt: str = ""  # gets the context for its text
     errors: list[FailedCall] = field(default_factory=list)  # get their known fixes
@@ -76,7 +76,7 @@ class Owed(Struct, omit_defaults=True):
         self.tries = 0
 
     def take(self, other: Owed) -> Owed:
-        """Remove what `other` contains, and return what was removed: it is delivered once."""
+        """Remove what `other` contains, and return it, so that it is delivered once."""
         taken = Owed(other.prompt if other.prompt == self.prompt else "", [e for e in other.errors if e in self.errors])
         if taken.prompt:
             self.prompt = ""
@@ -136,7 +136,7 @@ class Session(Struct, omit_defaults=True):
 
     @property
     def has_known_process(self) -> bool:
-        """Whether the agent's process can be checked: it is known, and this machine or container runs it."""
+        """Whether the agent's process is known and runs on this machine or container."""
         return self.process is not None and self.process.space == process_space()
 
     @property
@@ -145,7 +145,7 @@ class Session(Struct, omit_defaults=True):
         return self.ended is None and _is_alive(self.process)
 
     def remember_call(self, call: str, content: str) -> bool:
-        """Remember a tool call by its digests; False if the last one with its ID is the same."""
+        """Remember a tool call by digests; False if the last one with its ID is the same."""
         entry = f"{call} {content}".strip()
         last = next((known for known in reversed(self.calls) if known.startswith(call)), "")
         if last in (entry, call):
@@ -190,7 +190,7 @@ class Sessions:
 
     @contextmanager
     def edit(self, event: HookEvent, now: datetime) -> Iterator[Session]:
-        """Read the session of an event under a lock, and save it at the end; Unwritable if that fails."""
+        """Read an event's session under a lock, save it at the end; raises Unwritable."""
         with self.edit_known(event.session, Session(event.agent, event.session)) as session:
             assert session is not None
             _note_event(session, event, now)
@@ -236,7 +236,7 @@ class Sessions:
 
 
 def _note_event(session: Session, event: HookEvent, now: datetime) -> None:
-    """Note the time of an event, the end of the session, and the process of the agent."""
+    """Note the event's time, the end of the session, and the agent's process."""
     session.started = session.started or now
     session.last_event = now
     if event.moment is Moment.SESSION_END:
@@ -278,7 +278,7 @@ def _read(path: Path) -> Session | None:
 
 
 def split_attempt_id(attempt_id: str) -> tuple[str, int] | None:
-    """Return the task and the number of an attempt such as `task-001.2`, None for another text."""
+    """Return task and number of an attempt such as `task-001.2`, else None."""
     match = _ATTEMPT.fullmatch(attempt_id)
     return (match["task"], int(match["number"])) if match is not None and is_safe_id(match["task"]) else None
 
@@ -316,7 +316,7 @@ _call_decoder: Final = msgspec.json.Decoder(SpooledCall)
 
 
 def spool_call(project: ProjectPaths, event: HookEvent, at: datetime) -> bool:
-    """Keep a tool call with its secrets masked; False if it is too long or its session has too many calls.
+    """Keep a tool call, secrets masked; False if too long or too many in the session.
 
     Raises Unwritable, OSError or BadInput if it cannot be written.
     """
@@ -335,7 +335,7 @@ def spool_call(project: ProjectPaths, event: HookEvent, at: datetime) -> bool:
 
 
 def spooled_calls(project: ProjectPaths, session: str) -> Iterator[SpooledCall]:
-    """Yield the calls of a session, oldest first; each is deleted when the next one is asked for."""
+    """Yield the calls of a session, oldest first; delete each before the next one."""
     folder = _folder(project, session)
     for path in _files(folder):
         call = read_record(path, _call_decoder, _MAX_BYTES)
@@ -388,7 +388,7 @@ def find_prompt_task(project: ProjectPaths, prompt: str, now: datetime) -> Promp
 
 
 def remember_prompt_task(project: ProjectPaths, prompt: str, task: PromptTask) -> None:
-    """Remember the task of a session by the digest of its first prompt; Unwritable if that fails."""
+    """Remember a task by the digest of a session's first prompt; raises Unwritable."""
     path = _file(project)
     with file_lock(path.with_suffix(".lock"), _LOCK_SECONDS):
         tasks = _read_prompt_tasks(path)
@@ -398,7 +398,7 @@ def remember_prompt_task(project: ProjectPaths, prompt: str, task: PromptTask) -
 
 
 def _newest(tasks: dict[str, PromptTask]) -> dict[str, PromptTask]:
-    """Return the entries that were added last and fit into the file; times may be wrong, so the order decides."""
+    """Return the last entries that fit into the file, by order: times may be wrong."""
     newest = list(reversed(tasks.items()))[:MAX_FIRST_PROMPTS]
     sizes = accumulate(len(msgspec.json.encode({prompt: task})) for prompt, task in newest)
     fitting = sum(size < _MAX_PROMPT_BYTES for size in sizes)

@@ -97,10 +97,7 @@ class SessionWork:
                 self.log_tool(session, call.event, call.at)
 
     def log_tool(self, session: Session, event: HookEvent, at: datetime | None = None) -> bool:
-        """Log the tool call of an event; False if it was logged before or does not affect the work.
-
-        `at` is its time, by default now.
-        """
+        """Log an event's tool call at `at` (now); False if logged before or irrelevant."""
         if event.is_own_tool:
             return False
         try:
@@ -134,7 +131,7 @@ class SessionWork:
         return True
 
     def _open(self, session: Session) -> None:
-        """Start an attempt at the task of the session or of an earlier one with its prompt, or at a new task."""
+        """Start an attempt at the session's task, one with its prompt, or a new task."""
         if session.abandoned:
             self._reopen(session)
         known = session.tasks.get(digest(session.prompt))
@@ -164,7 +161,7 @@ class SessionWork:
         session.abandoned = 0
 
     def _find_repeated(self, session: Session) -> str:
-        """Return the task of a session that began with the same prompt within a day, unless it works on it now."""
+        """Return an earlier task of the same prompt within a day, unless in work; or ""."""
         if session.turns > 1 or not session.prompt:
             return ""
         found = find_prompt_task(self._project, digest(session.prompt), self._clock())
@@ -190,7 +187,7 @@ class SessionWork:
             return True
 
     def record_given(self, session: Session) -> None:
-        """Record the patterns and reflections of the context as injected: into the open attempt, or into the session.
+        """Record the context's lessons as injected into the attempt, or the session.
 
         A turn without an action, such as a question, belongs to no attempt.
         """
@@ -204,7 +201,7 @@ class SessionWork:
         given.is_recorded = True
 
     def record_fix(self, session: Session, fix: Given) -> None:
-        """Record the patterns of a known fix as injected into the open attempt, each once."""
+        """Record a known fix's patterns as injected into the open attempt, each once."""
         new = [pattern for pattern in fix.patterns if pattern not in session.given.patterns]
         if not new or not session.attempt:
             return
@@ -235,7 +232,7 @@ class SessionWork:
             append_assignments(self._project, *events)
 
     def end_turn(self, session: Session, message: str = "") -> None:
-        """Close the open attempt if its log proves an outcome; a success completes the task.
+        """Close the attempt if its log proves an outcome; success completes the task.
 
         Then write the debug sessions of attempts with checks; for long logs, the background process does. `message` is
         the agent's last message, which is recorded with the outcome.
@@ -277,7 +274,7 @@ class SessionWork:
                 session.checked.remove(attempt_id)
 
     def end_session(self, session: Session) -> None:
-        """Close the task: as failed if the newest attempt failed, else it pauses until its outcome is known."""
+        """Close the task as failed if its newest attempt failed, else pause it."""
         self.end_turn(session)
         if not session.task or self._has_ended(session.task):
             return
@@ -303,7 +300,7 @@ def _note_check(session: Session, task: str, number: int, action: Mapping[str, A
 
 
 def _shorten(message: str) -> str:
-    """Return the beginning of a message, without greetings, reports of success, secrets and hidden characters."""
+    """Return a message's start without filler, secrets and hidden characters."""
     from core.tasks.reasons import split_reason
 
     return visible("\n\n".join(split_reason(message)), _MAX_MESSAGE)
@@ -330,9 +327,10 @@ def log_size(project: ProjectPaths, task_id: str, number: int) -> int:
 
 
 def write_debug_session(project: ProjectPaths, task_id: str, number: int, now: datetime) -> str:
-    """Write the debug session of an attempt; returns its ID, "" if no check failed or the attempt is gone.
+    """Write an attempt's debug session; return its ID, "" if no check failed.
 
-    Repeating the call changes nothing, unless the log has grown. Raises Conflict or Unwritable.
+    The ID is also "" if the attempt is gone. Repeating the call changes nothing, unless the log has grown. Raises
+    Conflict or Unwritable.
     """
     from core.tasks.history import read_attempt
     from core.tasks.session_files import make_session, merge_records, save_session

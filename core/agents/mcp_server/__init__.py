@@ -1,1 +1,1 @@
-"""Serves a project to agents over the Model Context Protocol (docs/agents.md#mcp-server)."""
+"""MCP server of a project (Model Context Protocol, docs/agents.md#mcp-server)."""

@@ -1,4 +1,4 @@
-"""Answers the handshake of a client while the server is still being imported, and passes everything else on.
+"""Answers a client's handshake during the server's imports; passes the rest on.
 
 The SDK and the project take a second of processor time to import. Clients list the tools of a server only if it has
 answered by the time of their first request, so what does not depend on the project is answered from a generated file.
@@ -35,7 +35,7 @@ _END_SECONDS: Final = 2.0  # for the call that runs when a signal ends the serve
 
 
 class Handshake(Struct, frozen=True, kw_only=True):
-    """The results that are the same for all projects; generated, see tests/reference/mcp_server.py."""
+    """Results that all projects share; generated, see tests/reference/mcp_server.py."""
 
     versions: tuple[str, ...]  # of the protocol with a handshake, for which they hold; others are left to the SDK
     initialize: Mapping[str, Any]
@@ -52,7 +52,7 @@ def read_handshake(*, is_readonly: bool) -> Handshake:
 
 
 class Relay:
-    """Reads the requests of a client from `source`, and answers the handshake on `sink`; both are descriptors.
+    """Reads requests from `source`, answers the handshake on `sink` (descriptors).
 
     Every other line is passed on to `requests`. What the server answers is written to `answers`.
     """
@@ -69,7 +69,7 @@ class Relay:
         self._era = ""  # version of the protocol, once it was agreed on
 
     def start(self) -> None:
-        """Read in a thread; waits a moment for the first request, so that the imports do not delay its answer."""
+        """Read in a thread; wait briefly, so that imports do not delay the first answer."""
         threading.Thread(target=self._read, daemon=True).start()
         self._has_begun.wait(_FIRST_SECONDS)
 
@@ -105,7 +105,7 @@ class Relay:
         self._has_begun.set()
 
     def _answer(self, request: dict[str, Any]) -> Mapping[str, Any] | None:
-        """Return the result for a request of the handshake; None for all that the server has to answer."""
+        """Return the result of a handshake request; None for what the server answers."""
         method, given = str(request.get("method")), request.get("params", {})
         if type(request.get("id")) not in (int, str) or not isinstance(given, dict):
             return None
@@ -150,7 +150,7 @@ class Relay:
 
 
 class _Answers(RawIOBase):
-    """What the server writes, without the answer to the repeated request; each write is whole lines."""
+    """Server output without the answer to the repeated request, in whole lines."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -166,7 +166,7 @@ class _Answers(RawIOBase):
 
 
 def open_relay(*, is_readonly: bool) -> Relay:
-    """Take over stdin and stdout, so that nothing else can read or write the protocol, and end at a signal."""
+    """Take over stdin and stdout, so that nothing else reads or writes the protocol."""
     source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -176,7 +176,7 @@ def open_relay(*, is_readonly: bool) -> Relay:
 
 
 def end_at_signals(relay: Relay) -> None:
-    """End the requests at SIGINT and SIGTERM: a call that runs may finish, but does not delay the end for long."""
+    """End requests at SIGINT and SIGTERM; a running call delays the end only briefly."""
 
     def end(_signal: int, _frame: object) -> None:
         relay.end()

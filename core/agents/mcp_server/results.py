@@ -1,4 +1,4 @@
-"""What the tools answer: data, whose classes are the output schemas of the server, and texts for agents.
+"""Answers of the tools: data in classes that are output schemas, and texts.
 
 Texts are masked, scanned, escaped, cut, and in blocks (docs/retrieval.md#blocks).
 """
@@ -34,14 +34,14 @@ Kind = Literal["approach", "anti_pattern", "error_fix", "template"]
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of a tool. `text` is what the model should read: some clients give it only the data."""
+    """Answer of a tool; `text` is for the model: some clients give it only the data."""
 
     text: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
 class PatternRow:
-    """A pattern. `success_rate` is 0 to 1; of an anti_pattern it is how often the avoided approach failed.
+    """A pattern; `success_rate` is 0 to 1, for an anti_pattern the rate of failures.
 
     `given` counts injections, `uses` those that were applied, `seen` the loops that found the pattern themselves.
     `voice` is the block of the text that contains it.
@@ -60,7 +60,7 @@ class PatternRow:
 
 @dataclass(frozen=True)
 class LoopContext(Result):
-    """The context for a task; `left_out` counts the matching patterns that did not fit."""
+    """The context for a task; `left_out` counts matching patterns that did not fit."""
 
     injection_id: str | None
     patterns: list[PatternRow]
@@ -107,7 +107,7 @@ class PatternDetails(Result):
 
 @dataclass(frozen=True)
 class PastTask:
-    """A similar task. `similarity` is 0 to 1; `approach` is the plan of its newest attempt."""
+    """A similar task; `similarity` is 0 to 1, `approach` the newest attempt's plan."""
 
     task: str
     outcome: str
@@ -169,7 +169,7 @@ class Report(Result):
 
 @dataclass(frozen=True)
 class Proposal(Result):
-    """What became of a lesson; `id` is that of the new pattern, `same_as` that of a known one."""
+    """What became of a lesson; `id` is the new pattern, `same_as` a known one."""
 
     id: str | None
     state: Literal["waiting_for_person", "known_already", "refused"]
@@ -193,7 +193,7 @@ _MAX_TITLE: Final = 160
 
 
 def quote(state: ProjectState, text: str, limit: int = 0, *, avoided: bool = False, happened: bool = False) -> str:
-    """Return an untrusted text as one line, or a note if it is harmful; see `render_if_safe`."""
+    """Return untrusted text as one line, or a note if harmful; see `render_if_safe`."""
     shown = partial(escape_inline, limit=limit or state.settings.injection.max_field_chars)
     orders = state.settings.scan.holds_other_texts
     return render_if_safe(text, shown, orders=orders, avoided=avoided, happened=happened)
@@ -256,7 +256,7 @@ def describe_row(row: PatternRow) -> str:
 
 
 def list_patterns(state: ProjectState, rows: Iterable[PatternRow]) -> Blocks:
-    """Return one line for each pattern, those with an approved text in the block of their own."""
+    """Return one line for each pattern, approved texts in a block of their own."""
     lines: dict[Voice, list[str]] = {APPROVED: [], UNREVIEWED: []}
     for row in rows:
         lines[row.voice].append(describe_row(row))
@@ -265,12 +265,12 @@ def list_patterns(state: ProjectState, rows: Iterable[PatternRow]) -> Blocks:
 
 
 def join_blocks(*texts: str) -> str:
-    """Join texts of one block by empty lines; "" without texts, otherwise ending with a line break."""
+    """Join texts of a block by empty lines, with a final line break; "" if none."""
     return "".join(f"{text}\n" for text in ("\n\n".join(text.strip("\n") for text in texts if text),) if text)
 
 
 def fence(blocks: Blocks, head: str = "") -> str:
-    """Return texts in fenced blocks, cut to at most about `MAX_TOKENS`, below a line without untrusted text."""
+    """Return fenced blocks below a trusted `head`, cut to about `MAX_TOKENS`."""
     head = f"{head}\n\n" if head else ""
     room = MAX_TOKENS - count_tokens(head) - count_tokens(Blocks("\n", "\n").fenced())
     approved = fit(blocks.approved, room)
@@ -292,5 +292,5 @@ def _cut(lines: Sequence[str], count: int) -> str:
 
 
 def safe_text(state: ProjectState, text: str, before: str = "") -> str:
-    """Withhold lines that do harm only together with the lines before them, or with the text `before`."""
+    """Withhold lines that harm only with lines before them, or the text `before`."""
     return withhold_combined_harm(text, before, orders=state.settings.scan.holds_other_texts)

@@ -1,4 +1,4 @@
-"""The MCP server: schemas, annotations, resources and prompts; the only module that imports the SDK."""
+"""MCP server: schemas, annotations, resources, prompts; alone imports the SDK."""
 
 from __future__ import annotations
 
@@ -71,8 +71,10 @@ class AgentTools:
             Field(description="Only these; decision: what similar tasks and loops learned."),
         ] = None,
     ) -> Annotated[CallToolResult, results.LoopContext]:
-        """Get the lessons of earlier work for a task. Call it before you begin. With a loop, it is recorded that the
-        loop got them."""
+        """Get the lessons of earlier work for a task. Call it before you begin.
+
+        With a loop, it is recorded that the loop got them.
+        """
         return self._answer(ctx, tools.loop_context, task, loop, max_tokens, types)
 
     def known_fix(
@@ -114,7 +116,7 @@ class AgentTools:
         status: Literal["active", "waiting", "ended", "all"] = "all",
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> Annotated[CallToolResult, results.Loops]:
-        """List the agent loops of this project. Call it before you start one: it may run already."""
+        """List this project's loops. Call it before you start one: it may run already."""
         return self._answer(ctx, tools.list_loops, status, limit)
 
     def report_outcome(
@@ -131,7 +133,7 @@ class AgentTools:
         retries: _Count = None,
         key: Annotated[str | None, Field(max_length=100, description="Makes a repeated call safe.")] = None,
     ) -> Annotated[CallToolResult, results.Report]:
-        """Report how the work ended, and which lessons helped or harmed. Call it once, when you are done."""
+        """Report how the work ended, and which lessons helped or harmed. Call it once."""
         given = [tools.Mark(one.pattern_id, one.result) for one in marks]
         return self._answer(ctx, tools.report_outcome, result, summary, loop, injection_id, given, errors, retries, key)
 

@@ -105,7 +105,7 @@ _MAX_LINE: Final = 200  # characters of a text in a list
 
 
 def sign(client: str) -> str:
-    """Return the name that signs what a client reports: `mcp:claude-code`; the name is untrusted."""
+    """Return the signature of a client: `mcp:claude-code`; its name is untrusted."""
     name = _NOT_IN_NAME.sub("-", client[: 4 * _MAX_CLIENT].lower())[:_MAX_CLIENT].strip("-._")
     return f"{CLIENT}{name or 'unknown'}"
 
@@ -164,7 +164,7 @@ class Session:
                 raise
 
     def own_work_id(self, client: str) -> str:
-        """Return the ID of the work of a client that names no loop: one for each run of the server."""
+        """Return the work ID of a client that names no loop: one per run of the server."""
         return f"{sign(client)}@{self._started:%Y%m%dT%H%M%S}"
 
     def _count_call(self) -> None:
@@ -216,7 +216,7 @@ def _settings(state: ProjectState, max_tokens: int, types: Sequence[str] | None)
 
 
 def _record(session: Session, state: ProjectState, work_id: str, task: str, injection: Injection) -> str:
-    """Record the injection, and return its ID: the work item, the time, and a digest of the task."""
+    """Record the injection; return its ID: work item, time, and digest of the task."""
     digest = hashlib.sha256(task.strip().encode("utf-8", "replace")).hexdigest()[:8]
     now = session.project.now()
     recent = {key: one for key, one in session.injections.items() if one[1] > now - _SAME_INJECTION}
@@ -228,7 +228,7 @@ def _record(session: Session, state: ProjectState, work_id: str, task: str, inje
 
 
 def _find_injection(state: ProjectState, work_id: str, digest: str, now: datetime) -> tuple[str, datetime] | None:
-    """Return the ID and time of an injection that another server recorded within the hour."""
+    """Return ID and time of an injection that another server recorded within an hour."""
     for event in reversed(state.snapshot.events):
         if event.at <= now - _SAME_INJECTION:
             break
@@ -240,7 +240,7 @@ def _find_injection(state: ProjectState, work_id: str, digest: str, now: datetim
 
 
 def find_work(state: ProjectState, loop: str) -> str:
-    """Return the ID of a loop or attempt, or of the newest attempt at a task; raises UnknownRecord."""
+    """Return the ID of a loop, attempt or task's newest attempt; or UnknownRecord."""
     if loop in state.snapshot.tasks:
         numbers = [one.number for one in state.snapshot.attempts.values() if one.task_id == loop]
         return f"{loop}.{max(numbers)}" if numbers else loop
@@ -250,7 +250,7 @@ def find_work(state: ProjectState, loop: str) -> str:
 def known_fix(
     session: Session, message: str, error_type: str = "", file: str = "", limit: int = 3, *, client: str = ""
 ) -> KnownFixes:
-    """Return what solved an error before: fixes of debug sessions, and error patterns."""
+    """Return what solved an error before: fixes of debug sessions, error patterns."""
     with session.call(client) as state:
         _require(message, "message")
         place = relative_to_project(file, str(session.project.project.project))
@@ -290,7 +290,7 @@ def _fix(state: ProjectState, fix: KnownFix) -> Fix:
 def search_patterns(
     session: Session, query: str, states: Sequence[str] | None = None, limit: int = 8, *, client: str = ""
 ) -> FoundPatterns:
-    """Return the titles of the patterns that match a text; without states, those that are not deprecated."""
+    """Return titles of matching patterns; without `states`, those not deprecated."""
     with session.call(client) as state:
         _require(query, "query")
         wanted = {CODES[Maturity(word)] for word in states or _USABLE}
@@ -306,7 +306,7 @@ def search_patterns(
 
 
 def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
-    """Yield patterns with the text in ID or title, then those that are relevant to it, best first."""
+    """Yield patterns with the text in ID or title, then relevant ones, best first."""
     text, patterns = query.strip().casefold(), state.snapshot.patterns
     named = [one for one in patterns.values() if text in one.id.casefold() or text in one.title.casefold()]
     yield from named
@@ -319,7 +319,7 @@ def _find_patterns(state: ProjectState, query: str) -> Iterator[Pattern]:
 
 
 def explain_pattern(session: Session, pattern_id: str, *, client: str = "") -> PatternDetails:
-    """Return the text of a pattern, the rules behind its state, and the loops behind its rate."""
+    """Return a pattern's text, the rules of its state, and the loops of its rate."""
     with session.call(client) as state:
         pattern = state.find_pattern(pattern_id)
         row, body, found = pattern_row(state, pattern), pattern_text(state, pattern), explain_state(state, pattern.id)
@@ -403,7 +403,7 @@ def _progress(row: LoopRow) -> str:
 
 
 def loop_row(state: ProjectState, loop: Loop, stuck: set[str]) -> LoopRow:
-    """Describe a loop; `stuck` are the names of the loops with an escalated debug session."""
+    """Describe a loop; `stuck` names the loops with an escalated debug session."""
     is_inferred = loop.status is LoopStatus.CRASHED or loop.liveness is Liveness.STALE
     is_external = any(source.startswith("external") for source in loop.sources)
     return LoopRow(
@@ -431,7 +431,7 @@ _BEST = 8  # patterns of the general context
 
 
 def context_page(session: Session) -> str:
-    """Return the context of the only active loop, or else the titles of the best patterns."""
+    """Return the context of the only active loop, else titles of the best patterns."""
     with session.call() as state:
         active = [one for one in state.own_active_loops if one.task.strip()]
         if len(active) == 1:
@@ -527,7 +527,7 @@ def report_outcome(
     *,
     client: str = "",
 ) -> Report:
-    """Record an outcome, which patterns helped, and for an attempt what its agent observed; all once."""
+    """Record an outcome, which patterns helped, and an attempt's summary; all once."""
     with session.call(client, writes=True) as state:
         named = _find_reported(state, loop, injection_id)
         work_id = named or session.own_work_id(client)
@@ -589,7 +589,7 @@ def _find_reported(state: ProjectState, loop: str | None, injection_id: str | No
 
 
 def _read_marks(state: ProjectState, marks: Sequence[Mark]) -> dict[str, bool]:
-    """Return whether each used pattern helped, by full ID; raises for unknown patterns and contradictions."""
+    """Return by full ID whether patterns helped; raises if unknown or contradictory."""
     results: dict[str, bool | None] = {}
     for pattern_id, word in marks:
         known = state.pattern(pattern_id).id
@@ -599,14 +599,14 @@ def _read_marks(state: ProjectState, marks: Sequence[Mark]) -> dict[str, bool]:
 
 
 def _find_report(state: ProjectState, digest: str, now: datetime, *, has_key: bool) -> Event | None:
-    """Return the outcome that an earlier call recorded: with a key at any time, else within the hour."""
+    """Return an earlier call's outcome: with a key at any time, else within the hour."""
     events = state.snapshot.events
     recent = events if has_key else takewhile(lambda event: event.at > now - _REPEATED, reversed(events))
     return next((event for event in recent if event.kind == "outcome" and event.id.endswith(digest)), None)
 
 
 def _reflect(session: Session, state: ProjectState, work_id: str, summary: str) -> None:
-    """Add the summary to the reflections on an attempt; as an observation, it is in no context."""
+    """Add the summary to an attempt's reflections; an observation is in no context."""
     attempt = state.snapshot.attempts.get(work_id)
     if attempt is None or not summary.strip():
         return
@@ -667,7 +667,7 @@ def propose_lesson(
 
 
 def _check_proposal(state: ProjectState, pattern: Pattern, work_id: str, by: str) -> None:
-    """Raise `Refused` if the lesson is known, or if too many proposals of this work wait."""
+    """Raise `Refused` if the lesson is known or too many proposals of the work wait."""
     if known_id := _find_known(state, pattern):
         raise _Known(known_id)
     waiting = 0
