@@ -1,4 +1,4 @@
-"""Answers a hook event: `ralphdeck hook`, and the same call without the command framework.
+"""Answers a hook event: `ralphdeck hook`, also without the command framework.
 
 An agent waits for each event, and the framework takes a quarter of the time of the shortest answer to import.
 """
@@ -32,7 +32,7 @@ _VALUES: Final = ("--agent", "--event", "--project")
 
 
 def answer_call(words: Sequence[str]) -> None:
-    """Answer the event on stdin and end the process with 0, if `words` are a call of the form that agents make.
+    """Answer the event on stdin and exit with 0, if `words` are an agent's call.
 
     Returns if the command framework must read them: an option in another form, a mistake, `--help`, or read-only.
     """
@@ -59,9 +59,10 @@ def _options(words: Sequence[str]) -> dict[str, str] | None:
 
 
 def answer_event(agent: str, event: str, named: Path | None) -> None:
-    """Answer the event on stdin; `named` is the project that the user named, `event` its name if it has none.
+    """Answer the event on stdin.
 
-    Raises RalphdeckError or OSError; an index that turns out to be damaged is deleted before that.
+    `named` is the project that the user named, `event` the name of the event if it has none. Raises RalphdeckError or
+    OSError; an index that turns out to be damaged is deleted before that.
     """
     acting = acting_agent(agent, os.environ)
     work = _Work(acting, event)
@@ -103,12 +104,12 @@ def answer_event(agent: str, event: str, named: Path | None) -> None:
 
 
 def _project_of(folder: Path, named: Path | None) -> ProjectPaths:
-    """Return the project that the user named, or that of a folder; raises ProjectNotFound."""
+    """Return the named project, or that of a folder; raises ProjectNotFound."""
     return project_at(named) if named is not None else find_project(folder)
 
 
 class _Work:
-    """What the process works on, as far as it is known; recorded if the process gives up."""
+    """What the process works on, as far as known; recorded if the process gives up."""
 
     def __init__(self, agent: str, event: str) -> None:
         self.agent = agent

@@ -1,4 +1,4 @@
-"""The program `ralphdeck` without a screen: lazy groups of commands, options, exit codes and errors."""
+"""`ralphdeck` without a screen: lazy command groups, options, exit codes, errors."""
 
 from __future__ import annotations
 

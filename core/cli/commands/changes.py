@@ -1,4 +1,4 @@
-"""`ralphdeck changes`: what changed between two moments, or would with other thresholds."""
+"""`ralphdeck changes`: changes between two moments, or with other thresholds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def changes(
     until: datetime | None,
     is_complete: bool,
 ) -> None:
-    """Show what changed between two moments: patterns, decisions, loops and questions.
+    """Show changes between two moments: patterns, decisions, loops and questions.
 
     Both moments are scored from what was known then, with the present thresholds. The last visit is when the dashboard
     was last open on this project; one in the last half hour goes on.

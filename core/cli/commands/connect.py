@@ -1,4 +1,4 @@
-"""`ralphdeck connect` and `compile`: what is written into the files of coding agents."""
+"""`ralphdeck connect` and `compile`: write into the files of coding agents."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _COLOURS: Final = {_CURRENT: "green", _STALE: "yellow", _ABSENT: "yellow", _BROK
 def connect(
     agents: Sequence[str], check: bool, remove: bool, prints: bool, is_global: bool, yes: bool, no_mcp: bool
 ) -> None:
-    """Connect coding agents to the project, so that they get lessons and their sessions are recorded.
+    """Connect coding agents: they get lessons, and their sessions are recorded.
 
     Lists the files with what each is for, asks once (answer d to see the difference), writes, and runs the hook with a
     sample event. Everything else in the files stays as it is. A file that cannot be changed safely is reported, and
@@ -136,7 +136,7 @@ def _chosen_agents(named: Sequence[str], target: Target, *, is_connected_only: b
 def _change(
     plans: list[AgentPlan], target: Target, notes: list[str], *, is_removal: bool, yes: bool, ignores: bool
 ) -> None:
-    """Show the changes, ask, write, and report; `ignores` adds the private files to `.gitignore`, too."""
+    """Show the changes, ask, write and report; `ignores` also edits `.gitignore`."""
     from core.agents.plan import apply_plan, remove_old_drafts
     from core.agents.setup import ignore_private_files
 
@@ -368,7 +368,7 @@ _TARGET_COLOURS: Final = {"current": "green", "broken": "red", "edited": "red"}
 def compile_lessons(
     targets: Sequence[str], check: bool, remove: bool, dry_run: bool, force: bool, max_tokens: int | None
 ) -> None:
-    """Write approved lessons into the files that agents load by themselves, for review in a pull request.
+    """Write approved lessons into files agents load, for review in a pull request.
 
     \b
     TARGET     file

@@ -1,4 +1,4 @@
-"""`ralphdeck debug list`, `show` and `archive`: queries of the debug memory, and its archive."""
+"""`ralphdeck debug list`, `show` and `archive`: query and archive debug memory."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def print_sessions(state: ProjectState, found: Sequence[DebugSession]) -> None:
 @click.command(cls=ReadingCommand)
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 def show(session_id: str) -> None:
-    """Show one debug session: its runs, failures with their causes, fixes and lessons.
+    """Show a debug session: its runs, failures with their causes, fixes and lessons.
 
     \b
     Examples:
@@ -404,13 +404,14 @@ def _list_causes(min_count: int) -> None:
 @click.option("--dry-run", is_flag=True, help="Print when each file expires, and archive nothing.")
 @click.option("--restore", metavar="SESSION", help="Restore the file of this session; its retention time starts again.")
 def archive(dry_run: bool, restore: str | None) -> None:
-    """Archive the debug sessions whose retention time is over: 30 days after the last change, 60 days if the session
-    has lessons, 90 days if it was escalated (settings `debug_memory`).
+    """Archive the debug sessions whose retention time is over.
 
-    The longest of these times applies; a session in progress is never archived. When all sessions of a file have
-    expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is deleted:
-    --restore moves a file back, and debug list --archived lists them. SESSION is the ID of the session or a prefix of
-    it. If several files have the session, the file that was archived last is restored, and the others are listed.
+    The retention time is 30 days after the last change, 60 days if the session has lessons, and 90 days if it was
+    escalated (settings `debug_memory`). The longest of these times applies; a session in progress is never archived.
+    When all sessions of a file have expired, it is moved to archive/YEAR-MONTH/ of its debug-memory folder. Nothing is
+    deleted: --restore moves a file back, and debug list --archived lists them. SESSION is the ID of the session or a
+    prefix of it. If several files have the session, the file that was archived last is restored, and the others are
+    listed.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Commands that decide on patterns, with their dry run, `undo`, and `log`, which lists and verifies decisions."""
+"""Commands that decide on patterns, with dry run; `undo`; `log` of decisions."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def quarantine(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None
 @reason_option
 @dry_run_option
 def release(pattern_ids: tuple[str, ...], reason: str, dry_run: bool) -> None:
-    """Approve the text of patterns that are held or in quarantine. Read it first: pattern show.
+    """Approve the text of held or quarantined patterns. Read it first: pattern show.
 
     A text is held when it gives orders, such as to skip tests. A text that the scan blocks needs a --reason. The
     approval applies to the current text: if the text changes, it is held again. ID may also be a held reflection.
@@ -277,7 +277,7 @@ def decide_patterns(
 
 
 def _resolve(project: Project, pattern_id: str, *, required: bool) -> str:
-    """Resolve a pattern ID; of several IDs an unknown one is returned, and refused later."""
+    """Resolve a pattern ID; unless `required`, an unknown one is refused later."""
     try:
         return project.view.find_pattern(pattern_id).id
     except UnknownRecord:

@@ -1,4 +1,4 @@
-"""`ralphdeck doctor`: checks a project, connected agents and the terminal, and repairs old patterns."""
+"""`ralphdeck doctor`: check project, agents and terminal; repair old patterns."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _DoctorCommand(ReadingCommand):
 @reason_option
 @click.option("--embed", "embeds", is_flag=True, help="Compute the missing vectors for semantic search.")
 def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str, embeds: bool) -> None:
-    """Check the files of a project, connected agents, team, terminal and file watcher; print all paths and settings.
+    """Check files, agents, team, terminal, file watcher; print paths and settings.
 
     The source of each setting is shown: aiwg.yml, .aiwg/config.yml or the default. Only the first of the two files that
     has settings is read. The dashboard reads the settings when it starts. What killed writes have left beside files of
@@ -543,7 +543,7 @@ def _versions() -> str:
 
 
 def repair_patterns(pattern_ids: Sequence[str], *, is_applied: bool, reason: str) -> None:
-    """Print the repairs of patterns, all if none is named; with `is_applied` make them."""
+    """Print the repairs of the named or all patterns; with `is_applied` make them."""
     from core.index.project_state import all_findings
 
     project = open_project()

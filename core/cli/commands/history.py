@@ -1,4 +1,4 @@
-"""`ralphdeck task list` and `show`, with replay, and `search`: what happened before."""
+"""`ralphdeck task list`, `show` with replay, and `search`: what happened before."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ _MAX_ABOUT: Final = 200  # Characters of a command or the like that are printed.
 
 
 def replay_attempt(task: str, number: int | None, speed: float, first: int, *, errors: bool, full: bool) -> None:
-    """Print each action of an attempt; on a terminal with the pauses of the agent, divided by `speed`."""
+    """Print each action of an attempt; on a terminal with pauses divided by `speed`."""
     from core.tasks.attempts import ReplaySteps, pause_after
     from core.tasks.history import read_attempt
 
@@ -563,7 +563,7 @@ def list_tasks(
     similar: str | None,
     limit: int | None,
 ) -> None:
-    """List the tasks: status, attempts, last outcome, and the state of an open attempt.
+    """List tasks: status, attempts, last outcome, and the state of an open attempt.
 
     FILTER is that of the Loops screen, for tasks and attempts: words, and fields such as is:failed or outcome:timeout.
 
@@ -657,7 +657,7 @@ def _list_similar(task: str, limit: int) -> None:
 
 
 def _find_task(text: str, tasks: Mapping[str, PastTask]) -> str | PastTask:
-    """Find a task by ID, ID prefix or attempt, else return the text; raises for several."""
+    """Find a task by ID, prefix or attempt, else return the text; raises for several."""
     task_id, _, number = text.rpartition(".")
     name = task_id if text not in tasks and task_id in tasks and number.isdecimal() else text
     matches = find_matching_ids(name, tasks)

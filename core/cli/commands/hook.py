@@ -27,7 +27,7 @@ class _AnswerCommand(Command, HookCommand):
 )
 @click.option("--event", metavar="NAME", default="", help="Name of the event, if the JSON does not contain it.")
 def hook(agent: str, event: str) -> None:
-    """Answer one hook event of a coding agent: reads its JSON on stdin, prints what the agent expects.
+    """Answer a hook event of an agent: read JSON on stdin, print what it expects.
 
     A prompt gets the context for its text. Tool calls become actions of a task, one task per piece of work of a
     session. A failed tool call gets the known fix. The end of a turn or session closes the attempt with what the log

@@ -1,4 +1,4 @@
-"""`ralphdeck loop inject`: print the context that a loop or a task gets, and how it gets there."""
+"""`ralphdeck loop inject`: print the context of a loop or task, and its delivery."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def inject(
     hook: str | None,
     **knobs: Any,
 ) -> None:
-    """Print the lessons that a loop is given: the patterns that match its task, and what similar tasks learned.
+    """Print a loop's lessons: matching patterns, and what similar tasks learned.
 
     Without --json only the context is printed, the same text as in the dashboard. What a person approved is in a block
     of its own; the lines around each block have a random token (docs/retrieval.md#blocks). For a LOOP the patterns and
@@ -230,7 +230,7 @@ def _prepare(
     decomposition: bool | None,
     **changes: Any,
 ) -> tuple[InjectionSettings, str, bool | None]:
-    """Check that agents may get a context, and compute vectors; returns settings, category and decomposition."""
+    """Check trust, compute vectors; return settings, category and decomposition."""
     from core.index.project_state import ledger_error
 
     state = project.view
@@ -256,7 +256,7 @@ def _compute_few_vectors(project: ProjectReader) -> None:
 
 
 def _assign(project: Project, loop_id: str, injection: Injection | InjectedContext) -> None:
-    """Record what the experiment decided; on failure only warn, because both arms fail alike."""
+    """Record what the experiment decided; only warn on failure: both arms fail alike."""
     try:
         project.assign(loop_id, injection.task, injection.assigned)
     except (RalphdeckError, OSError) as error:

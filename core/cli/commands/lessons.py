@@ -1,4 +1,4 @@
-"""`ralphdeck lesson`: what agents and runners wrote down as learned, and their reflections."""
+"""`ralphdeck lesson`: lessons that agents and runners wrote, and reflections."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def lesson(
     task: str | None,
     min_loops: int | None,
 ) -> None:
-    """List what agents and runners wrote down as learned, in their own memories and progress files.
+    """List what agents and runners learned, from their memories and progress files.
 
     Lessons that say the same are one row, wherever they are written. Nothing of a lesson is injected before a person
     accepts it. The agent itself may load it: see LOADED.
@@ -217,7 +217,7 @@ def _show(lesson_id: str) -> None:
 
 
 def _accept(lesson_id: str, kind: str | None, reason: str) -> None:
-    """Make a candidate pattern of a lesson; it names the session, the runner, the file and line of each place."""
+    """Make a lesson a candidate, with session, runner, file and line of each place."""
     from core.cli.commands.decisions import decide
 
     project = _open_project()
@@ -291,7 +291,7 @@ def list_reflections(
     recurring: bool,
     min_loops: int | None,
 ) -> None:
-    """List reflections, or with `recurring` learnings that at least `min_loops` loops reported."""
+    """List reflections, or with `recurring` learnings of at least `min_loops` loops."""
     from core.show.reflections import REFLECTION_FIELDS, select_reflections
 
     query = read_filter(filter_text, REFLECTION_FIELDS)

@@ -1,4 +1,4 @@
-"""`ralphdeck loop list`, `show` and `extract`, and `cost`: what loops did, learned and used."""
+"""`ralphdeck loop list`, `show`, `extract`, and `cost`: work, lessons and usage."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ source_option = click.option(
 def list_loops(
     filter_text: tuple[str, ...], status: frozenset[str], sources: frozenset[str], archived: bool | None
 ) -> None:
-    """List the sessions of every runner and agent: those that need you first, then running ones, then the newest.
+    """List all agent sessions: those that need you, then running ones, then newest.
 
     FILTER is that of the Loops screen: words, and fields such as is:stuck, status:failed, runner:codex or pattern:ID.
 
@@ -159,7 +159,7 @@ def _empty(snapshot: Snapshot) -> str:
 @click.command(cls=ReadingCommand)
 @click.argument("loop_id", metavar="LOOP", shell_complete=complete_loop)
 def show(loop_id: str) -> None:
-    """Show a session of any runner or agent: what it needs, its iterations, lessons, reflections and files.
+    """Show a session: what it needs, its iterations, lessons, reflections and files.
 
     \b
     Examples:
@@ -235,7 +235,7 @@ _MOST_COMPARED: Final = 500  # lessons that are compared with the lines of files
 @click.option("--by", type=OneOf(list(GROUPINGS)), help="Sum the tokens and the reported cost of loops instead.")
 @source_option
 def cost(since: datetime | None, by: str | None, sources: frozenset[str]) -> None:
-    """Show what lessons and agents' own files cost in tokens, and what the lessons prevented.
+    """Show the tokens of lessons and agents' files, and what lessons prevented.
 
     The period is that of Metrics, 12 weeks, unless --since has another one. Each lesson: how often it was given, its
     tokens a week, its share of all lessons, whether sessions followed it, and in how many its error did not return
@@ -358,9 +358,9 @@ _TYPES: Final = [kind.value for kind in PatternType]
 @click.option("--dry-run", is_flag=True, help="Only show what would be extracted; write nothing.")
 @reason_option
 def extract(source: str | None, is_all: bool, types: frozenset[str], dry_run: bool, reason: str) -> None:
-    """Extract patterns from a LOOP, TASK or debug SESSION into the registry: errors and their fixes, the approach of a
-    loop or attempt that succeeded, what failed, and code templates.
+    """Extract patterns from a LOOP, TASK or debug SESSION into the registry.
 
+    These are errors and their fixes, the approach of a loop or attempt that succeeded, what failed, and code templates.
     A loop includes the attempts at its task; a TASK includes only its own. A LEARNING that recurs (see `lesson
     --recurring`) gives one candidate with the lineage of all loops that reported it.
 

@@ -28,7 +28,7 @@ class _ServerCommand(Command):
 @click.command(cls=_ServerCommand)
 @readonly_option
 def mcp() -> None:
-    """Serve a project to an agent over the Model Context Protocol (MCP), on stdin and stdout.
+    """Serve a project over the Model Context Protocol (MCP), on stdin and stdout.
 
     An agent starts this command; see docs/agents.md. It has eight tools: context for a task, known fixes, search in the
     patterns, past attempts, loops, and reports that a person reviews. None of them decides anything. The project is

@@ -1,4 +1,4 @@
-"""`ralphdeck metrics`, also of the task memory, and `experiment`: whether lessons help."""
+"""`ralphdeck metrics`, also of task memory, and `experiment`: effects of lessons."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ _MET: Final = {True: ("met", "green"), False: ("not met", "red"), None: ("not en
 
 
 def print_report() -> None:
-    """Compare retries with and without reflections, and print the success metrics of the task memory."""
+    """Print retries with and without reflections, and metrics of the task memory."""
     configuration = read_configuration()
     snapshot, settings = read_snapshot(configuration), configuration.settings
     found = measure_success(snapshot, _measured(chosen_project(), snapshot), now(), settings)
@@ -328,7 +328,7 @@ def _report_json(found: SuccessMetrics, links: Sequence[LoopLink], level: float,
 
 
 def _measured(project: ProjectPaths, snapshot: Snapshot) -> dict[str, float]:
-    """Measure the seconds to read each history: the second of two, as the first loads code."""
+    """Seconds to read each history: the faster of two reads, as the first loads code."""
     actions: Counter[str] = Counter(dict.fromkeys(snapshot.tasks, 0))
     for attempt in snapshot.attempts.values():
         actions[attempt.task_id] += attempt.actions or 0
@@ -457,11 +457,12 @@ _START: Final = "to start one: ralphdeck experiment start --share 0.2"
     help="With start: share of the tasks that do not get a lesson that they would get, for each lesson: 0.1 to 0.5.",
 )
 def experiment(action: str | None, share: float | None) -> None:
-    """Show whether lessons are held out by chance, and what that shows about each lesson. Off until you start it.
+    """Show whether lessons are held out by chance, and the results for each lesson.
 
-    The error of a lesson returns more or less often in the tasks that got the lesson than in those in which a coin held
-    it out. The interval of the difference may be looked at every day; a verdict is right with a probability of 95 %.
-    The comparison without an experiment is that of sessions that happened to have a lesson with those that did not.
+    Off until you start it. The error of a lesson returns more or less often in the tasks that got the lesson than in
+    those in which a coin held it out. The interval of the difference may be looked at every day; a verdict is right
+    with a probability of 95 %. The comparison without an experiment is that of sessions that happened to have a lesson
+    with those that did not.
 
     `start` begins to hold lessons out, in all your projects on this machine: the share is written to your own settings;
     a project can forbid it (injection.allow_experiment). Each project has results of its own. A coin decides for each

@@ -27,7 +27,7 @@ _SEARCH_SECONDS: Final = 2.0
 @click.option("--since", type=PastMoment(end_of_day=False), help="Start. Default: the last visit, else 7d.")
 @click.option("--notify", "notifies", is_flag=True, help="Also run the notify command of your settings for all needs.")
 def now(since: datetime | None, notifies: bool) -> None:
-    """Print what needs you, what happened since your last visit, whether lessons help, and which are new.
+    """Print what needs you, what happened, whether lessons help, and which are new.
 
     The last visit is when the dashboard was last open on this project; one in the last half hour goes on. In a large
     project not all questions of Review are found at once: the number is then that of those found so far.
@@ -97,7 +97,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: ""
     help="Archive patterns by the pruning policy. Default: yes if the settings file sets pruning.auto_prune.",
 )
 def watch(extracts: bool | None, prunes: bool | None) -> None:
-    """Follow a project without a screen: print a line for each event, until interrupted.
+    """Follow a project without a screen: print each event until interrupted.
 
     Without --no-extract, patterns are extracted a second after a loop ends; at the start, also from loops that ended
     since the last automatic extraction. Review asks about new patterns, and each extraction can be undone. If the

@@ -1,4 +1,4 @@
-"""`ralphdeck pattern list`, `show` and `anchors`, and the options that filter patterns."""
+"""`ralphdeck pattern list`, `show`, `anchors`, and options that filter patterns."""
 
 from __future__ import annotations
 
@@ -156,12 +156,12 @@ def _of_loop(snapshot: Snapshot, loop_id: str) -> set[str]:
 def list_patterns(
     words: tuple[str, ...], wanted: PatternFilter, sort: str, as_of: datetime | None, archived: bool
 ) -> None:
-    """List patterns with state, results and use. FILTER is a filter as on the Patterns screen; put -word behind --.
+    """List patterns with state, results and use.
 
-    The states quarantine and held mean that a person must approve the text; in JSON their state is candidate. Worked
-    is the number of results that were successes, of all; ~85 % is a recorded rate without counts.
-    --min-success-rate and --max-success-rate exclude patterns without a rate. For an anti-pattern a success means that
-    the avoided approach failed.
+    FILTER is a filter as on the Patterns screen; put -word behind --. The states quarantine and held mean that a person
+    must approve the text; in JSON their state is candidate. Worked is the number of results that were successes, of
+    all; ~85 % is a recorded rate without counts. --min-success-rate and --max-success-rate exclude patterns without a
+    rate. For an anti-pattern a success means that the avoided approach failed.
 
     \b
     Examples:
@@ -516,7 +516,7 @@ def _list_duplicates(threshold: float | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the counts that KEPT would have, and change nothing.")
 @reason_option
 def merge(target: str | None, other: str | None, threshold: float | None, dry_run: bool, reason: str) -> None:
-    """List pairs of similar patterns, most similar first, or merge pattern OTHER into KEPT.
+    """List similar patterns, most similar first, or merge pattern OTHER into KEPT.
 
     Compares the signatures and descriptions of patterns of the same type, ignoring the order of words. The pattern of a
     pair with more uses comes first; it is the one to keep.
@@ -606,7 +606,7 @@ _UNCHANGED: Final = {"change": "", "commit": "", "at": None, "to": ""}
 def anchors(
     pattern_id: str | None, added: tuple[str, ...], removed: tuple[str, ...], update: bool, reason: str
 ) -> None:
-    """Show which files and names a pattern is about, and what Git shows about those that are gone.
+    """Show the files and names a pattern is about, and Git history of missing ones.
 
     An anchor is a path in the project, or a path and a name in that file: a function, a class, or a dependency in a
     manifest. Without an ID, the patterns with anchors that were removed or renamed are listed. Other anchors do not

@@ -1,4 +1,4 @@
-"""`ralphdeck loop record`, `loop score`, and the options and lookups of work items."""
+"""`ralphdeck loop record`, `loop score`, and options and lookups of work items."""
 
 from __future__ import annotations
 
@@ -207,9 +207,9 @@ def record(
     stack_trace: str,
     **signals: Any,
 ) -> None:
-    """Record that WORK, a loop or an attempt at a task, followed PATTERN; its outcome, an error, or feedback.
+    """Record that WORK followed PATTERN, or its outcome, an error, or feedback.
 
-    WORK may also be the ID that another tool uses.
+    WORK is a loop, an attempt at a task, or the ID that another tool uses.
 
     With PATTERN: without --success or --failure the result is the outcome of the loop or attempt, once it has one.
     Recording a use again, with the same iteration or none, adds no further use; the newest result counts. The record of
@@ -517,7 +517,7 @@ SCORE_COLUMNS: Final = (
 @click.option("--errors", is_flag=True, help="Print the earlier errors of WORK instead, for the prompt of its retry.")
 @click.option("--all", "include_resolved", is_flag=True, help="With --errors: print resolved errors as well.")
 def score(works: tuple[str, ...], criteria: bool, errors: bool, include_resolved: bool) -> None:
-    """Score how well loops and attempts worked, newest first, with the parts of each score.
+    """Score how loops and attempts worked, newest first, with the parts of a score.
 
     In --json, worked is helpful, failed is harmful, and unclear is neutral. WORK is a loop or an attempt. A running,
     aborted or crashed loop has no outcome until one is recorded. With --errors, only the errors are printed, or nothing

@@ -111,7 +111,7 @@ def review(
     fine: bool,
     reason: str,
 ) -> None:
-    """List the questions that are worth the time, in the order of Review, and how long they take.
+    """List the questions worth the time, in the order of Review, and their duration.
 
     Agents that wait for a person come first, then the questions by the failures that a good answer is expected to avoid
     less the time that it takes. If there are many questions of a kind, most have one row together, of kind "further",
@@ -215,7 +215,7 @@ def _question_json(item: ReviewItem, advice: Mapping[str, Advice]) -> Wire:
 
 
 def _find_advice(items: Sequence[ReviewItem], state: ProjectState, *, asks: bool) -> dict[str, Advice]:
-    """Return the advice of the user's judge by question; `asks` it about texts without advice."""
+    """Return the advice of the user's judge by question; `asks` it if there is none."""
     from core.questions.new_text import Judge, held_text_of
 
     judge = Judge()
@@ -277,7 +277,7 @@ def _find_question(project: Project, subject: str, kinds: frozenset[str]) -> Rev
 
 
 def _ways_to_choose(items: Sequence[ReviewItem]) -> str:
-    """Return what to type for each question: its kind, or its own ID as SUBJECT if several are of this kind."""
+    """Return what to type for each question: its kind if unique, else its own ID."""
     kinds = Counter(item.kind for item in items)
     return ", ".join(f"--kind {item.kind}" if kinds[item.kind] == 1 else f"'{item.question_key}'" for item in items)
 
@@ -353,7 +353,7 @@ def list_conflicts(pair: str | None, *, is_all: bool) -> None:
 
 
 def mark_pair_fine(pair: str, reason: str) -> None:
-    """Mark a pair of instructions as fine: it is listed again if one of the texts changes."""
+    """Mark a pair of instructions as fine until one of the texts changes."""
     from core.cli.commands.decisions import decide
     from core.questions.conflict import mark_fine
 
@@ -378,7 +378,7 @@ def _find_pair(pairs: Sequence[InstructionPair], name: str) -> list[InstructionP
 
 
 def _matters(pair: InstructionPair) -> bool:
-    """Return whether a pair is listed: a contradiction, or a repeat that one agent gets."""
+    """Return whether a pair is listed: contradictory, or repeated for one agent."""
     from core.records.instructions import Relation
 
     return pair.relation is Relation.CONTRADICTS or pair.shares_agent

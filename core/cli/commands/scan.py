@@ -44,7 +44,7 @@ _EXCERPT: Final = 80
     help="Read one JSON string per line and print one JSON object per line; - is standard input.",
 )
 def scan(files: tuple[Path, ...], lines: Path | None) -> None:
-    """Scan texts that an agent will read: memory files, CLAUDE.md, AGENTS.md, skills, pattern files.
+    """Scan texts for agents: memory files, CLAUDE.md, AGENTS.md, skills, patterns.
 
     Prints a verdict for each file and the rules behind it. Needs no project and writes nothing.
 
@@ -178,7 +178,7 @@ _WORDS: Final = {True: ("ok", "green"), False: ("failed", "red"), None: ("off", 
     "--policy", type=click.Path(path_type=Path), metavar="FILE", help="The rules, in YAML. Default: the built-in ones."
 )
 def check_command(policy: Path | None) -> None:
-    """Check a project against a policy, for CI: one line for each rule, ok, failed or off.
+    """Check a project against a policy, for CI; each rule is ok, failed or off.
 
     A policy is a YAML file with values for these rules; the values below are the defaults. A rule is on or off; a rule
     with a maximum is a number or off. A rule fails if a file that it needs cannot be read.

@@ -59,7 +59,7 @@ class _StartCommand(ReadingCommand):
 @click.option("--yes", is_flag=True, help="Do it without a question.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 def start(yes: bool, dry_run: bool) -> None:
-    """Set up this repository: make .aiwg, connect the agents in use, and propose lessons from their sessions.
+    """Set up this repository: make .aiwg, connect agents in use, propose lessons.
 
     Reads the sessions that agents have left on this machine, prints what it is going to do, and asks once. Proposed
     lessons are candidates: Review asks about each. What exists stays as it is, so it can be repeated; what was
@@ -131,7 +131,7 @@ def start(yes: bool, dry_run: bool) -> None:
 
 
 def _plan_agents(folder: ProjectPaths) -> list[AgentPlan]:
-    """Plan to connect the agents in use that are not connected, or only in part since a process was killed."""
+    """Plan to connect agents in use, also those whose connection was interrupted."""
     from core.agents.checks import find_program, has_mcp_extra
     from core.agents.plan import Target, detect, is_connected, load_points, plan_connect
     from core.cli.support.user_files import restore_points_file
@@ -189,7 +189,7 @@ def _confirm() -> bool:
 
 
 def _require_trust(folder: ProjectPaths) -> None:
-    """Raise Refused if the project brings records that the user has not trusted, or has declined to trust."""
+    """Raise Refused for records without trust, or if the user declined to trust."""
     from core.base.errors import Refused
     from core.cli.support.signature import describe_trust, has_records
     from core.trust.projects import find_record, is_trusted
@@ -201,7 +201,7 @@ def _require_trust(folder: ProjectPaths) -> None:
 
 
 def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
-    """Make the folder, and trust it; adds to `notes` why its private files are not ignored by Git."""
+    """Make and trust the folder; note why Git does not ignore its private files."""
     from core.agents.setup import ignore_private_files
     from core.cli.support.signature import trust_here
 
@@ -214,7 +214,7 @@ def _set_up(folder: ProjectPaths, notes: list[str]) -> None:
 
 
 def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> list[AgentPlan]:
-    """Write the files of agents; returns the plans that were written, and adds to `notes` why others were not."""
+    """Write agents' files; return the written plans, and note why others failed."""
     from core.agents.plan import apply_plan
     from core.cli.support.user_files import restore_points_file
 
@@ -229,7 +229,7 @@ def _connect(plans: Sequence[AgentPlan], notes: list[str]) -> list[AgentPlan]:
 
 
 def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -> int:
-    """Extract the offers as candidates in one act; returns the number of new patterns."""
+    """Extract the offers as candidates in one act; return the number of new ones."""
     from core.base.errors import AlreadyDone
     from core.cli.support.output import show_progress
     from core.decisions.commands import Extract, ExtractMany
@@ -250,7 +250,7 @@ def _propose(project: Project, offers: Sequence[ReviewItem], notes: list[str]) -
 @click.command(cls=Command)
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 def init(folder: Path | None) -> None:
-    """Begin a project: make .aiwg/ralph in a repository, and add what is private to .gitignore.
+    """Begin a project: make .aiwg/ralph, and add what is private to .gitignore.
 
     FOLDER is the project. Default: the root of the Git repository of the current folder, else the current folder. Can
     be repeated; what exists stays as it is.
@@ -285,7 +285,7 @@ def init(folder: Path | None) -> None:
 
 
 def choose_project(folder: Path | None) -> ProjectPaths:
-    """Return the named project, else the root of the Git repository of the current folder, else that folder."""
+    """Return the named project, else the current Git root, else the current folder."""
     from core.agents.setup import git_root
 
     named = folder or named_project()

@@ -1,4 +1,4 @@
-"""`ralphdeck task init`, `start`, `log`, `complete` and `reflect`: what agents record while they work."""
+"""`ralphdeck task init`, `start`, `log`, `complete`, `reflect`: record work."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def milestone_options(command: Decorated) -> Decorated:
 
 
 def join_milestones(events: Sequence[str], details: Sequence[str]) -> list[dict[str, str]]:
-    """Return milestones with their details; raises UsageError for details without a milestone."""
+    """Pair milestones with details; UsageError for details without a milestone."""
     if len(details) > len(events):
         raise click.UsageError("--milestone-details needs a --milestone")
     return [{"event": event, "details": text} for event, text in zip_longest(events, details, fillvalue="")]
@@ -163,10 +163,10 @@ def init(
 @click.option("--abandon", is_flag=True, help="Close an open attempt as a timeout first.")
 @click.option("--reopen", is_flag=True, help="Start even if the task is completed or has failed.")
 def start(task_id: str, with_similar: bool, **options: Any) -> None:
-    """Start the next attempt at TASK, and print its plan with what earlier attempts and similar tasks learned.
+    """Start the next attempt at TASK, and print its plan with earlier learnings.
 
-    If the task is paused, or with --resume, the open attempt continues, and its plan is printed unchanged. The plan is
-    saved in plan.md.
+    The learnings are those of earlier attempts and similar tasks. If the task is paused, or with --resume, the open
+    attempt continues, and its plan is printed unchanged. The plan is saved in plan.md.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`ralphdeck team`: share patterns, decisions and evidence with a team, through a PostgreSQL database."""
+"""`ralphdeck team`: share patterns, decisions and evidence through PostgreSQL."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _leave() -> None:
 def member(
     role: str, level: str | None, name: str | None, remove: bool, withdraw: bool, create_login: bool, reason: str
 ) -> None:
-    """Add a database role to the space of this project, change its level, or remove it. Needs admin.
+    """Add a database role to the space, change its level, or remove it. Needs admin.
 
     \b
     reader        sees everything in the space, and changes nothing
@@ -373,7 +373,7 @@ def _preview() -> None:
 
 
 def _follow(project: Project, joined: Joined) -> None:
-    """Watch the project and its space until interrupted; prints each change of the connection."""
+    """Watch the project and its space until interrupted; print connection changes."""
     from core.cli.support.process import run_until_signal
     from core.project.watch_loop import Daemon, WatchEvent
 

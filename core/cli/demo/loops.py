@@ -1,4 +1,4 @@
-"""Scripts of the demo, read from `sample_data/demo/`, and the loops that follow them."""
+"""Demo scripts, read from `sample_data/demo/`, and the loops that follow them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays the demo in a scratch copy of the sample project, and checks it without a user interface."""
+"""Plays the demo in a copy of the sample project, and checks it without a UI."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PARAMS: Final = {"bash": "command", "grep": "pattern", "glob": "pattern", "task
 
 @contextmanager
 def scratch_project(now: datetime) -> Iterator[ProjectPaths]:
-    """Create a temporary copy of the sample project, with times that end at `now`; this process trusts it."""
+    """Make a trusted temporary copy of the sample project; its times end at `now`."""
     with tempfile.TemporaryDirectory(prefix="ralphdeck-", ignore_cleanup_errors=True) as folder:
         project = ProjectPaths(Path(folder).resolve() / "acme-api")
         trusted = os.environ.get(TRUSTED_PATHS)

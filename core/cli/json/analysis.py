@@ -20,7 +20,7 @@ class CategoryComparison(Wire, frozen=True):
 
 
 class Comparison(Wire, frozen=True):
-    """Loops with and without injected patterns; `tells`: the interval does not contain 0."""
+    """Loops with and without injected patterns; `tells`: the interval excludes 0."""
 
     tells: Annotated[bool, "is_conclusive"]
     difference: float | None
@@ -35,7 +35,7 @@ class Comparison(Wire, frozen=True):
 
 
 class PatternResult(Wire, frozen=True):
-    """Results of a pattern and the interval of its success rate; `given`: agents still get it."""
+    """Results of a pattern, its success rate interval; `given`: agents still get it."""
 
     id: Annotated[str, "pattern_id"]
     name: str
@@ -47,7 +47,7 @@ class PatternResult(Wire, frozen=True):
 
 
 class LessonEffect(Wire, frozen=True):
-    """Whether lessons help; `missing` is the number of cases until the answer is known, `unit` step or iteration."""
+    """Whether lessons help; `missing`: cases until known, `unit`: step or iteration."""
 
     answer: Annotated[str, "sentence"]
     known: bool
@@ -225,7 +225,7 @@ class ChangesDocument(Wire, frozen=True):
 
 
 class DecisionShare(Wire, frozen=True):
-    """Decisions, those with enough later results, and how many of these held; null below the minimum."""
+    """Decisions, those with enough later results, those that held; null if too few."""
 
     made: int
     followed: int
@@ -308,15 +308,16 @@ class ExperimentSetting(Wire, frozen=True):
 
 
 class Medians(Wire, frozen=True):
-    """Typical numbers of the tasks with and without a lesson, to the check that passed."""
+    """Medians of tasks with and without a lesson, up to the check that passed."""
 
     given: float | None
     held_out: float | None
 
 
 class ArmComparison(Wire, frozen=True):
-    """Tasks with and without a lesson; the rates, `difference` and `interval` are those of the outcome, 0..1. `needed`
-    is the number of further tasks until a verdict, `harm_e_value` the evidence that the lesson hurts.
+    """Tasks with and without a lesson; rates and `interval` are of the outcome, 0..1.
+
+    `needed` is the number of further tasks until a verdict, `harm_e_value` the evidence that the lesson hurts.
     """
 
     verdict: str
@@ -331,9 +332,10 @@ class ArmComparison(Wire, frozen=True):
 
 
 class PatternTrials(Wire, frozen=True):
-    """The experiment with one pattern; `errors` compares whether its error returned, null without an error.
-    `steps_ratio` is typical steps with it divided by those without, and `steps_interval` its interval. `crossed`
-    counts tasks that had the pattern although it was held out, or did not get it although it was not.
+    """The experiment with one pattern; `errors` is null if the pattern has no error.
+
+    `errors` compares whether the error returned. `steps_ratio` is typical steps with it divided by those without it.
+    `crossed` counts tasks that had the pattern although it was held out, or did not get it although it was not.
     """
 
     id: str
@@ -351,7 +353,7 @@ class PatternTrials(Wire, frozen=True):
 
 
 class TeamTrials(Wire, frozen=True):
-    """An experiment with a pattern in all projects of a space; `comparison` is that of the outcome `kind`."""
+    """Trials of a pattern in all projects of a space; `kind` is the outcome compared."""
 
     pattern: Annotated[str, "pattern_id"]
     kind: str
@@ -361,10 +363,11 @@ class TeamTrials(Wire, frozen=True):
 
 
 class ExperimentDocument(Wire, frozen=True):
-    """`experiment`; `share` is null if none is running. `problem` is why a started one holds nothing out. `not_counted`
-    is the number of trials in the event log that are not the user's own. `success` compares task success over all
-    patterns. `not_by_chance` is the comparison of sessions that happened to have a lesson. `team` has the trials of
-    all projects of the team, as of its last sync.
+    """`experiment`; `share` is null if none is running.
+
+    `problem` is why a started one holds nothing out. `not_counted` is the number of trials in the event log that are
+    not the user's own. `success` compares task success over all patterns. `not_by_chance` is the comparison of sessions
+    that happened to have a lesson. `team` has the trials of all projects of the team, as of its last sync.
     """
 
     share: float | None
@@ -409,7 +412,7 @@ class NowDocument(Wire, frozen=True):
 
 
 class ScanResult(Wire, frozen=True):
-    """`scan --lines`: verdict is blocked, held, flagged or clean; `masked` is the text with its secrets masked."""
+    """`scan --lines`; verdict is blocked, held, flagged or clean, `masked` the text."""
 
     verdict: str
     marks: list[ScanFinding]

@@ -24,7 +24,7 @@ from core.cli.json.wire import Finding, Time, Wire
 
 
 class EscalationCall(Wire, frozen=True):
-    """The newest call for a person; `context` is the file with what was saved of the session."""
+    """The newest call for a person; `context` is the file with the saved session."""
 
     at: Time
     by: str | None
@@ -33,7 +33,7 @@ class EscalationCall(Wire, frozen=True):
 
 
 class SessionRow(Wire, frozen=True):
-    """One debug session; `failing` is the number of tests that failed in its last run."""
+    """A debug session; `failing` is the number of failed tests in its last run."""
 
     id: str
     status: str | None
@@ -182,7 +182,7 @@ class RootCause(Wire, frozen=True):
 
 
 class RecurringTest(Wire, frozen=True):
-    """A test that fails repeatedly over all sessions; `claimed` is the count that sessions report."""
+    """A test that fails repeatedly; `claimed` is the count that sessions report."""
 
     test: str
     runs: int
@@ -200,7 +200,7 @@ class CauseList(Wire, frozen=True):
 
 
 class FixTemplate(Wire, frozen=True):
-    """A fix template: the rates that sessions report (`claimed`), and the results of its fixes."""
+    """A fix template: rates that sessions report (`claimed`), results of its fixes."""
 
     pattern: str
     category: str
@@ -258,7 +258,7 @@ class ArchiveResult(Wire, frozen=True):
 
 
 class RestoreResult(Wire, frozen=True):
-    """`debug archive --restore`; `others` are further archived files with the session."""
+    """`debug archive --restore`; `others` are more archived files with the session."""
 
     moved: list[FileMove]
     others: list[str]
@@ -284,9 +284,7 @@ class ArchivedSessionList(Wire, frozen=True):
 
 
 class KnownFix(Wire, frozen=True):
-    """What earlier sessions did about such an error; `times` is their number, and `alike` the similarity of the
-    messages.
-    """
+    """A fix of earlier sessions; `times`: how many, `alike`: similarity of messages."""
 
     session: Annotated[str, "session.id"]
     source: Annotated[str | None, "failure.file"]
@@ -369,7 +367,7 @@ class RunRecorded(Wire, frozen=True):
 
 
 class SessionPartRecorded(Wire, frozen=True):
-    """`debug record --cause` and `debug record --fix`; `run` is the run that it is about."""
+    """`debug record --cause` and `debug record --fix`; `run` is the run concerned."""
 
     session_id: str
     run: int

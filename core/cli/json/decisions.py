@@ -23,7 +23,7 @@ class Decision(Wire, frozen=True):
 
 
 class Decided(Wire, frozen=True):
-    """One decision; `written` is false if nothing changed, or until the pattern files could be changed."""
+    """A decision; `written` is false if nothing changed or pattern files are pending."""
 
     decision: Decision | None
     summary: str
@@ -165,16 +165,17 @@ class LogHead(Wire, frozen=True):
 
 
 class Advice(Wire, frozen=True):
-    """Advice of the user's judge on a held text: approve, reject or unsure; `reason` is its own text."""
+    """Advice of a judge on a held text: approve, reject or unsure; its own `reason`."""
 
     advice: str
     reason: str
 
 
 class Question(Wire, frozen=True):
-    """A question of the review queue; stake is its impact in avoided failures a week, worth the stake by time;
-    `sources` are the loops of an offer. One of kind `further` is a row: its subject is the kind of its questions,
-    and `further` has their keys, best first.
+    """A question of the review queue; one of kind `further` is a row of questions.
+
+    `stake` is its impact in avoided failures a week, `worth` the stake by time; `sources` are the loops of an offer.
+    The subject of a row is the kind of its questions, and `further` has their keys, best first.
     """
 
     kind: str
@@ -227,7 +228,7 @@ class ReviewQueue(Wire, frozen=True):
 
 
 class ReviewCard(Wire, frozen=True):
-    """`review SUBJECT`; `card` is Markdown: the question, its evidence, and what yes and no do."""
+    """`review SUBJECT`; `card` is Markdown: question, evidence, what yes and no do."""
 
     question: Question
     card: str
@@ -235,7 +236,7 @@ class ReviewCard(Wire, frozen=True):
 
 
 class Burst(Wire, frozen=True):
-    """A source with suspicious reports: harmful ones, or held `successes` and `failures` of a member of the team."""
+    """A source with suspicious reports: harmful, or held results of a team member."""
 
     source: str
     patterns: list[str]
@@ -277,7 +278,7 @@ class Extraction(Wire, frozen=True):
 
 
 class ExtractionResult(Extraction, frozen=True):
-    """What a source offers, the decision, and decomposition strategies by loop or attempt."""
+    """Offers of a source, the decision, decomposition strategies by loop or attempt."""
 
     decided: Decided | DecidedTogether | None
     strategies: dict[str, Any]
@@ -291,7 +292,7 @@ class ExtractionList(Wire, frozen=True):
 
 
 class PolicyRule(Wire, frozen=True):
-    """A rule of a policy; `result` is ok, failed or off, subjects are what breaks the rule."""
+    """A policy rule; `result` is ok, failed or off, `subjects` what breaks the rule."""
 
     rule: str
     setting: Any | None

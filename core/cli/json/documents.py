@@ -1,4 +1,4 @@
-"""Which JSON object each command prints, by its option or condition where it differs; and the help on it."""
+"""JSON object that each command prints, by option or condition, and its help."""
 
 from __future__ import annotations
 

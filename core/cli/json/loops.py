@@ -1,4 +1,4 @@
-"""JSON objects of loops, reflections, lessons of agents, and reports on loops and attempts."""
+"""JSON objects of loops, reflections, lessons, and reports on loops and attempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ImprovementEstimate(Wire, frozen=True):
 
 
 class PatternUse(Wire, frozen=True):
-    """A pattern that a loop got or applied; `inferred`: the result is that of the whole loop."""
+    """A pattern a loop got or applied; `inferred`: the result is the whole loop's."""
 
     id: Annotated[str, "pattern_id"]
     applied: bool
@@ -68,7 +68,7 @@ class Usage(Wire, frozen=True):
 
 
 class LoopNeed(Wire, frozen=True):
-    """Why a loop needs a person: asks, same error, silent or tests failed; `count` iterations with the same error."""
+    """Need of a loop: asks, same error (in `count` iterations), silent, tests failed."""
 
     kind: str
     since: Time
@@ -77,8 +77,9 @@ class LoopNeed(Wire, frozen=True):
 
 
 class LoopRow(Wire, frozen=True):
-    """One loop; `raw_status` is the word of the file, `source` the adapter that found it. `state_source` is reported,
-    watched or inferred. `held_out` are the patterns that the experiment held out.
+    """A loop; `raw_status` is the file's word, `source` the adapter that found it.
+
+    `state_source` is reported, watched or inferred. `held_out` are the patterns that the experiment held out.
     """
 
     id: str
@@ -120,7 +121,7 @@ class LoopRow(Wire, frozen=True):
 
 
 class UsageGroup(Wire, frozen=True):
-    """The summed usage of `loops` loops; `name` is the day (UTC), source, agent, model or loop."""
+    """Usage of `loops` loops; `name` is the day (UTC), source, agent, model or loop."""
 
     name: str
     usage: Usage
@@ -138,7 +139,7 @@ class UsageList(Wire, frozen=True):
 
 
 class DeliveryDocument(Wire, frozen=True):
-    """`loop inject --deliver`; `command` are the words to run, `diff` is the change to apply."""
+    """`loop inject --deliver`; `command` are words to run, `diff` a change to apply."""
 
     loop_id: str
     explanation: str
@@ -148,7 +149,7 @@ class DeliveryDocument(Wire, frozen=True):
 
 
 class LoopIteration(Wire, frozen=True):
-    """An iteration of a loop; `outcome` is success, partial, failure, timeout, skipped or unknown."""
+    """An iteration; `outcome`: success, partial, failure, timeout, skipped, unknown."""
 
     number: int | None
     at: Time
@@ -182,7 +183,7 @@ class LoopList(Wire, frozen=True):
 
 
 class InjectedPattern(Wire, frozen=True):
-    """A pattern in the context, and what its score is made of; `voice` is its block: approved or unreviewed."""
+    """A pattern in the context with its score; `voice`: block approved or unreviewed."""
 
     id: Annotated[str, "pattern_id"]
     type: str
@@ -283,7 +284,7 @@ class ReflectionList(Wire, frozen=True):
 
 
 class RecurringLearning(Wire, frozen=True):
-    """A learning that several loops report; `loops` has tasks too where their loop is unknown."""
+    """A learning of several loops; `loops` has the tasks whose loop is unknown, too."""
 
     id: str
     text: str
@@ -302,7 +303,7 @@ class RecurringList(Wire, frozen=True):
 
 
 class LessonPlace(Wire, frozen=True):
-    """One place where a lesson is written; `loaded`: the agent adds the file to its context by itself."""
+    """A place where a lesson is written; `loaded`: the agent itself loads the file."""
 
     runner: str
     file: str
@@ -316,9 +317,10 @@ class LessonPlace(Wire, frozen=True):
 
 
 class AgentLesson(Wire, frozen=True):
-    """A lesson that agents or runners wrote down, with all places that say the same. `state` is open, accepted,
-    rejected or known; `patterns` are those made of it, or the one that says the same; `contradicts` are approved
-    patterns and `disagrees_with` other lessons that demand the opposite; `danger` is what the safety scan found.
+    """A lesson of agents or runners; `state` is open, accepted, rejected or known.
+
+    `patterns` are those made of it, or the one that says the same; `contradicts` are approved patterns and
+    `disagrees_with` other lessons that demand the opposite; `danger` is a finding of the safety scan.
     """
 
     id: str
@@ -339,8 +341,9 @@ class AgentLesson(Wire, frozen=True):
 
 
 class PlacedInstruction(Wire, frozen=True):
-    """An instruction for agents: `lines` are its first and last line, `loading` is start, path or request, `scope` are
-    the globs of the files that it is about, `tokens` its estimated size, `pattern_id` the lesson that it is.
+    """An instruction for agents; `lines` are first and last, `tokens` is estimated.
+
+    `loading` is start, path or request, `scope` are the globs of its files, `pattern_id` is the lesson that it is.
     """
 
     text: str
@@ -356,8 +359,9 @@ class PlacedInstruction(Wire, frozen=True):
 
 
 class InstructionPair(Wire, frozen=True):
-    """Two instructions of which one `contradicts` or `repeats` the other; all repeats of two files have one ID. `kept`
-    is the place of the one that a person chose.
+    """Two instructions of which one `contradicts` or `repeats` the other.
+
+    All repeats of two files have one ID. `kept` is the place of the one that a person chose.
     """
 
     id: str
@@ -422,7 +426,7 @@ class Effect(Wire, frozen=True):
 
 
 class Criterion(Wire, frozen=True):
-    """The weight of an evaluation criterion; `effective_weight` is 0 if it is deprecated."""
+    """Weight of an evaluation criterion; `effective_weight` is 0 if deprecated."""
 
     criterion: str
     weight: float
@@ -438,7 +442,7 @@ class Criterion(Wire, frozen=True):
 
 
 class RecordUpdate(Wire, frozen=True):
-    """The counts that a pattern record has now; `written` is false if nothing changed, or with the `problem`."""
+    """Counts of a pattern record; `written` is false if unchanged, or with `problem`."""
 
     id: Annotated[str, "pattern_id"]
     file: str
@@ -590,7 +594,7 @@ class Failure(Wire, frozen=True):
 
 
 def loop_row(state: ProjectState, loop: Loop, need: Need | None) -> Wire:
-    """Return a loop with the patterns that it was given, its outcome, and why it `needs` a person."""
+    """Return a loop with its patterns and outcome, and why it `needs` a person."""
     from core.show.pages.loops import find_result
 
     patterns, scored, outcome = state.loop_patterns(loop.id), state.outcome(loop.id), None

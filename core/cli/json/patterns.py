@@ -100,8 +100,9 @@ class ScanFinding(Wire, frozen=True):
 
 
 class Anchor(Wire, frozen=True):
-    """A file, or a name in it (`file#name`), that a pattern is about. If it is gone, `change` is removed, renamed or
-    moved, `commit` what did that, and `to` the new name.
+    """A file, or a name in it (`file#name`), that a pattern is about.
+
+    If it is gone, `change` is removed, renamed or moved, `commit` what did that, and `to` the new name.
     """
 
     anchor: str
@@ -202,9 +203,7 @@ class FollowCounts(Wire, frozen=True):
 
 
 class WorkVerdict(Wire, frozen=True):
-    """Whether a loop or attempt followed a pattern that it was given; `followed` is null if that is unclear, `action`
-    is the number of the action in the log that shows it.
-    """
+    """Whether work followed a pattern, null if unclear; `action` in the log shows it."""
 
     pattern_id: str
     work_id: str
@@ -216,8 +215,9 @@ class WorkVerdict(Wire, frozen=True):
 
 
 class LessonCost(Wire, frozen=True):
-    """The tokens of a lesson in all contexts; `estimated`: the size of some is that of today's text. `share` is of the
-    tokens of all lessons, `prevented` the sessions that followed it and in which its error did not return.
+    """Tokens of a lesson in all contexts; `estimated`: some are of today's text.
+
+    `share` is of all lessons' tokens, `prevented` the sessions that followed it and in which its error did not return.
     """
 
     id: Annotated[str, "pattern_id"]
@@ -247,7 +247,7 @@ class RepeatedLine(Wire, frozen=True):
 
 
 class FileCost(Wire, frozen=True):
-    """A file that agents load: `tokens` enter each session at its start, `on_demand` only some sessions."""
+    """A file that agents load: `tokens` at each start, `on_demand` in some sessions."""
 
     file: str
     agents: list[str]
@@ -266,8 +266,9 @@ class AgentCost(Wire, frozen=True):
 
 
 class CostDocument(Wire, frozen=True):
-    """`cost`; those with most tokens first. `since` is the beginning of the period, `weeks` its length from the first
-    context, `agents` are those of the files.
+    """`cost`; those with most tokens first.
+
+    `since` is the beginning of the period, `weeks` its length from the first context, `agents` are those of the files.
     """
 
     since: Time
@@ -304,7 +305,7 @@ class LoopResult(Wire, frozen=True):
 
 
 class TeamSums(Wire, frozen=True):
-    """Uses in the other projects of a team; `helpful` and `harmful` are decayed to today."""
+    """Uses in other projects of a team; `helpful` and `harmful` are decayed to today."""
 
     successes: int
     failures: int
@@ -484,9 +485,7 @@ class PatternPart(Wire, frozen=True):
 
 
 class PatternRepair(Wire, frozen=True):
-    """A pattern that today's rules would not extract; `action` is repair or archive. `other_sources`: loops with
-    another fix.
-    """
+    """Repair or archiving of an outdated pattern; `other_sources` have another fix."""
 
     id: str
     type: str
@@ -499,7 +498,7 @@ class PatternRepair(Wire, frozen=True):
 
 
 class RepairList(Wire, frozen=True):
-    """`doctor --repair`; `left` are patterns with problems that a person decided on or edited."""
+    """`doctor --repair`; `left` are bad patterns that a person decided on or edited."""
 
     repairs: list[PatternRepair]
     left: list[str]

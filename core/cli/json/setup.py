@@ -38,7 +38,7 @@ class SettingValue(Wire, frozen=True):
 
 
 class StartDocument(Wire, frozen=True):
-    """`start`; `steps` is what it does, `lessons` the number of proposed lessons, `left` what only the user can do."""
+    """`start`; `lessons` is the number proposed, `left` what only the user can do."""
 
     project: str
     written: bool
@@ -85,8 +85,9 @@ class ConnectDocument(Wire, frozen=True):
 
 
 class CompiledFile(Wire, frozen=True):
-    """A file with lessons; `state` is current, missing, outdated, edited, left or broken with `--check`, else new,
-    changed, deleted, current, or why it was not changed.
+    """A file with lessons; `state`: new, changed, deleted, current, or why unchanged.
+
+    With `--check`, `state` is current, missing, outdated, edited, left or broken.
     """
 
     file: str
@@ -109,8 +110,9 @@ class OmittedLesson(Wire, frozen=True):
 
 
 class CompileDocument(Wire, frozen=True):
-    """`compile`; `lessons` are the IDs of the approved patterns within the budget, best first, and `stale` those of
-    them that are about something that was removed. `tokens` is an estimate.
+    """`compile`; `tokens` is an estimate.
+
+    `lessons` are the IDs of approved patterns within the budget, best first, `stale` those about something removed.
     """
 
     targets: list[CompileTarget]
@@ -147,7 +149,7 @@ class DoctorDocument(Wire, frozen=True):
 
 
 class OldRules(Wire, frozen=True):
-    """Numbers of patterns that today's rules would not extract, by their problem; null without a project."""
+    """Number of patterns that rules now reject, by problem; null without a project."""
 
     trigger: int
     text: int
@@ -170,9 +172,7 @@ class TeamInit(Wire, frozen=True):
 
 
 class TeamSync(Wire, frozen=True):
-    """`team sync`: what was sent and received, patterns with two texts, decisions that were refused, and `notes` on
-    what was left out.
-    """
+    """`team sync`: sent, received, conflicting, refused; `notes` on what is left out."""
 
     space: str
     sent_patterns: Annotated[int, "sent_texts"]
@@ -189,7 +189,7 @@ class TeamSync(Wire, frozen=True):
 
 
 class TeamText(Wire, frozen=True):
-    """A pattern as it would be sent; `record` is its JSON, `expected` the hash of the text that it replaces."""
+    """A pattern to send; `record` is its JSON, `expected` the hash that it replaces."""
 
     id: Annotated[str, "pattern_id"]
     type: str
@@ -199,7 +199,7 @@ class TeamText(Wire, frozen=True):
 
 
 class TeamUse(Wire, frozen=True):
-    """A use as it would be sent; `withdraws` is the ID of a use that does not count any more."""
+    """A use to send; `withdraws` is the ID of a use that does not count any more."""
 
     id: Annotated[str, "id.hex"]
     pattern: Annotated[str, "pattern_id"]
@@ -212,8 +212,9 @@ class TeamUse(Wire, frozen=True):
 
 
 class TeamTrial(Wire, frozen=True):
-    """A trial of an experiment as it would be sent; `kind` is `returned` or `succeeded`, `rate` the mean of the earlier
-    ones of the pattern in steps of 0.05.
+    """A trial as it would be sent; `kind` is `returned` or `succeeded`.
+
+    `rate` is the mean of the earlier trials of the pattern in steps of 0.05.
     """
 
     id: Annotated[str, "id.hex"]
@@ -272,8 +273,9 @@ class TeamProject(Wire, frozen=True):
 
 
 class TeamStatus(Wire, frozen=True):
-    """`team status`; `decisions` is the number of verified ones with --verify, `withdrawn` are members whose uses count
-    no more.
+    """`team status`; `withdrawn` are members whose uses no longer count.
+
+    `decisions` is the number of verified ones with --verify.
     """
 
     space: str
@@ -294,7 +296,7 @@ class TeamStatus(Wire, frozen=True):
 
 
 class HeldUses(Wire, frozen=True):
-    """Results of a contributor that do not count until a reviewer decides; `first` and `last` are when they arrived."""
+    """Results of a contributor held for a reviewer; `first` and `last` are arrivals."""
 
     member: str
     patterns: list[str]

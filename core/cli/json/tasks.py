@@ -141,7 +141,7 @@ class ActionsLogged(Wire, frozen=True):
 
 
 class AttemptCompleted(Wire, frozen=True):
-    """`task complete`; `derived`: the outcome comes from the log, `again`: the attempt was closed before."""
+    """`task complete`; `derived`: outcome from the log, `again`: closed before."""
 
     id: str
     attempt: Annotated[int, "number"]
@@ -196,7 +196,7 @@ class OutcomeGroup(Wire, frozen=True):
 
 
 class RateDifference(Wire, frozen=True):
-    """A difference of success rates; 0.2 is 20 percentage points. `tells`: the interval does not contain 0."""
+    """Rate difference; 0.2 is 20 percentage points. `tells`: interval excludes 0."""
 
     tells: Annotated[bool, "is_conclusive"]
     difference: float | None
@@ -206,7 +206,7 @@ class RateDifference(Wire, frozen=True):
 
 
 class RetryImprovement(Wire, frozen=True):
-    """Retries with and without reflections; `level` is the probability of all intervals."""
+    """Retries with and without reflections; `level` is the intervals' probability."""
 
     first: OutcomeGroup
     with_reflections: Annotated[OutcomeGroup, "reflected"]
@@ -365,7 +365,7 @@ class AttemptDocument(Wire, frozen=True):
 
 
 class ReplayStep(Action, frozen=True):
-    """One action in its place; `elapsed` since the start and `pause` until the next one are seconds."""
+    """An action in its place; seconds `elapsed` from the start, `pause` to the next."""
 
     verdict: str
     real: str
@@ -399,7 +399,7 @@ class SearchHit(Wire, frozen=True, rename={"in_": "in"}):
 
 
 class SearchResult(Wire, frozen=True):
-    """`search`, best hits first; if `is_exact` is false, there are more than `total` hits."""
+    """`search`, best hits first; unless `is_exact`, there are more than `total` hits."""
 
     hits: list[SearchHit]
     total: int

@@ -40,7 +40,7 @@ class Field(NamedTuple):
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """A JSON object; `Annotated[T, "name"]` names the attribute of the record that has the value of a key.
+    """A JSON object; `Annotated[T, "name"]` names the record's attribute of a key.
 
     `part.name` is an attribute of an attribute (null if that is null), and `low,high` a list of both (null if one is).
     """

@@ -1,4 +1,4 @@
-"""The checks of `ralphdeck doctor` on connected agents, the terminal, and the team of the project."""
+"""Checks of `ralphdeck doctor` on connected agents, the terminal, and the team."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_connections(paths: ProjectPaths) -> Iterator[Found]:
 
 
 def _count_unrecorded(paths: ProjectPaths) -> int:
-    """Count the new sessions of Claude Code in subfolders of the project that sent no event."""
+    """Count new sessions of Claude Code in subfolders that sent no event."""
     from core.agents.entries import CONNECTIONS
     from core.agents.hooks.sessions import Sessions
     from core.sources.adapters.agent_files import project_slug
@@ -107,7 +107,7 @@ def _count_unrecorded(paths: ProjectPaths) -> int:
 
 
 def _works_below(transcript: Path, root: Path) -> bool:
-    """Return whether the session of a transcript worked in a subfolder that is not a project of its own."""
+    """Return whether a transcript is of a subfolder without a project of its own."""
     handle = open_regular(transcript, os.O_RDONLY)
     with os.fdopen(handle, "rb") as file:
         found = _CWD.search(file.read(_MAX_READ))
@@ -315,7 +315,7 @@ def _ask(joined: Joined) -> Answer:
 
 
 def _bounded(ask: Callable[[], Answer]) -> Answer:
-    """Return the answer, or raise Offline after `SECONDS`: a name server may be slow, too."""
+    """Return the answer, or raise Offline after `SECONDS`; name servers may be slow."""
     from core.team.connection import Offline
 
     answers: list[Answer] = []

@@ -122,7 +122,7 @@ def _print_table(block: doc.Table) -> None:
 
 
 def print_list(columns: Sequence[ListColumn], rows: Iterable[Cells], empty: str = "") -> None:
-    """Print the rows of a list with a heading, or the remark `empty` without rows; an age is a day."""
+    """Print a list with headings, or the remark `empty`; an age is printed as a day."""
     texts: dict[str, list[str]] = {column.id: [] for column in columns}
     colours: dict[str, dict[str, str]] = {column.id: {} for column in columns}
     known: dict[str, dict[doc.Text, str]] = {column.id: {} for column in columns}  # most cells equal another one

@@ -32,7 +32,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
 
 class Invocation:
-    """Common options of a call, wherever they are on the command line; `folder` is the project that was found."""
+    """Common options, anywhere on the command line; `folder` is the project found."""
 
     folder: Path | None = None
     project: Path | None = None
@@ -117,7 +117,7 @@ class Command(click.Command):
         super().__init__(*args, **attributes)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; if it finds the index damaged, delete it for the next run, and raise DamagedError."""
+        """Run the command; delete a damaged index for the next run, raise DamagedError."""
         try:
             return super().invoke(ctx)
         except DamagedError:
@@ -193,7 +193,7 @@ class ListingCommand(ReviewingCommand):
 
 
 def choose_mode(modes: Mapping[str, str]) -> str:
-    """Return which one of several modes the command line chooses, such as `--why` or an argument; "" for none of them.
+    """Return the chosen mode, such as `--why` or an argument; "" for none of them.
 
     `modes` has for each mode the names of the parameters that it accepts, separated by spaces. Raises UsageError for
     two modes, or for another parameter.
@@ -221,7 +221,7 @@ def choose_mode(modes: Mapping[str, str]) -> str:
 
 
 def _may_be_source(param: click.Parameter, ctx: click.Context) -> bool:
-    """Whether `param` may have set its value; of several flags of one parameter, only one has."""
+    """Whether `param` may have set its value; of a parameter's flags, only one has."""
     if not isinstance(param, click.Option) or not param.is_flag or param.is_bool_flag:
         return True
     return ctx.params.get(param.name or "") in (None, param.flag_value)
@@ -335,7 +335,7 @@ class WholeNumber(click.IntRange):
 
 
 class NumberRange(click.FloatRange):
-    """A number between limits, which the error names; unlike in click, NaN is invalid."""
+    """A number between limits that the error names; unlike in click, NaN is invalid."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -391,7 +391,7 @@ filter_option: Final = click.option(
 
 
 def read_filter(text: str, fields: Fields) -> Query:
-    """Parse a filter as the screens do; raises UsageError for an unknown field or an invalid value."""
+    """Parse a filter as the screens do; UsageError for an unknown field or bad value."""
     from core.show.filter_parser import parse_query
 
     query = parse_query(text, fields)

@@ -1,4 +1,4 @@
-"""JSON, tables, lines and progress; control characters in untrusted text are made visible."""
+"""JSON, tables, lines, progress; control characters in untrusted text are shown."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def _width(text: str) -> int:
 
 
 def _is_narrow(text: str) -> bool:
-    """Return whether each character certainly takes one cell; texts of ralphdeck contain no others."""
+    """Return whether each character surely takes one cell, as in ralphdeck's texts."""
     return text.isascii() or text.translate(_NARROW).isascii()
 
 
@@ -331,7 +331,7 @@ def print_difference(name: str, before: bytes | None, after: bytes | None) -> No
 
 
 def list_difference(name: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
-    """Yield the lines of the difference of a file; None is a file that does not exist."""
+    """Yield the lines of a file's difference; None is a file that does not exist."""
     import difflib
 
     if after is None:
@@ -372,7 +372,7 @@ ShowProgress = Callable[[str, int, int], None]
 
 @contextmanager
 def show_progress() -> Iterator[ShowProgress]:
-    """Show the progress of long work in a line of standard error, which disappears at the end; only in a terminal."""
+    """Show progress in a line of stderr that disappears at the end; terminals only."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda what, done, total: None
         return

@@ -37,7 +37,7 @@ _TERMINATED: Final = 128
 
 
 def run_until_signal(daemon: Daemon) -> None:
-    """Run the daemon until SIGTERM, SIGHUP or SIGINT; then exit with the code of that signal."""
+    """Run the daemon until SIGTERM, SIGHUP or SIGINT; exit with the signal's code."""
     caught: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -84,7 +84,7 @@ _MAX_BYTES: Final = 64 << 20  # Longest event; that of a tool includes the file 
 
 
 def read_stdin(most: int = _MAX_BYTES) -> bytes:
-    """Read stdin until it is closed or times out, and return its first `most` bytes; nothing from a terminal."""
+    """Read stdin until its end or timeout; return `most` bytes, none from a terminal."""
     chunks, size = [], 0
     try:
         if os.isatty(_STDIN):

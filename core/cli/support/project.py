@@ -1,4 +1,4 @@
-"""Opens the project named on the command line, now or as of a past moment, and completes the IDs of its records."""
+"""Opens the project of the command line, now or as of a moment; completes IDs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def named_project() -> Path | None:
 
 
 def chosen_project() -> ProjectPaths:
-    """Find the named or the nearest project, for a command that reads also a repository; raises ProjectNotFound."""
+    """Find the named or nearest project, or repository to read; or ProjectNotFound."""
     if (named := named_project()) is not None:
         return guarded(project_at(named))
     reads = isinstance(click.get_current_context().command, ReadingCommand | ListingCommand)
@@ -58,7 +58,7 @@ def is_readonly() -> bool:
 
 
 def guarded(project: ProjectPaths) -> ProjectPaths:
-    """Return the project, on which the command works; with `--readonly`, make it read-only for this process."""
+    """Return the command's project; with `--readonly` it is protected from writes."""
     invocation().folder = project.project
     if is_readonly():
         protect(project.aiwg)
@@ -112,7 +112,7 @@ def open_project(*, records: bool = False, configuration: Configuration | None =
 
 
 def open_reader(*, reads_agents: bool) -> ProjectReader:
-    """Load the chosen project for a command that neither decides nor records, without the imports for these.
+    """Load the chosen project without the imports for deciding and recording.
 
     With `reads_agents`, read the loops and lessons of agents and other runners, too. There are no review questions.
     """
@@ -126,7 +126,7 @@ def open_reader(*, reads_agents: bool) -> ProjectReader:
 
 
 def find_loop(project: ProjectReader, loop_id: str) -> Loop:
-    """Return the loop with this ID; if `.aiwg` has none, read the files of agents and runners first."""
+    """Return a loop by ID; if not in `.aiwg`, read the files of agents and runners."""
     try:
         return project.view.loop(loop_id)
     except UnknownRecord:
@@ -164,7 +164,7 @@ def _create(kind: type[_Reader], configuration: Configuration, *, asks: bool) ->
 
 
 def warn_of_user_settings() -> None:
-    """Warn of invalid settings of the user: the defaults decide then what scripts may do, and what counts."""
+    """Warn of invalid user settings; scripts and evidence then follow the defaults."""
     from core.base.user_settings import read_user_settings
     from core.cli.support.output import warn
 
@@ -172,14 +172,14 @@ def warn_of_user_settings() -> None:
 
 
 def require_records() -> None:
-    """Raise ProjectNotFound if the chosen project has no folder `.aiwg`, in which a command can record something."""
+    """Raise ProjectNotFound without a folder `.aiwg`, into which commands record."""
     project = chosen_project()
     if not is_folder(project.aiwg):
         raise ProjectNotFound(f"no .aiwg in {project.project}; name a project with --project")
 
 
 def begin_project(folder: Path) -> str:
-    """Trust a new `.aiwg`, and keep its private files out of Git; returns a note for the user."""
+    """Trust a new `.aiwg`, keep its private files out of Git; return a note."""
     from core.agents.setup import ignore_in_new_project
     from core.cli.support.signature import trust_here
 
@@ -188,7 +188,7 @@ def begin_project(folder: Path) -> str:
 
 
 def load_project(project: ProjectReader) -> None:
-    """Read the records of a project; shows the progress in a terminal if that takes long, as at the first time."""
+    """Read a project's records; in a terminal, show the progress if it takes long."""
     with show_progress() as progress:
         project.load(lambda done, total: progress("reading files" if total else "finding files", done, total))
     _retry_incomplete(project.index, project.apply, project.settings.watch)
@@ -207,7 +207,7 @@ def _retry_incomplete(index: Index, apply: Callable[[Iterable[Path]], object], s
 
 
 def reporter(settings: Settings) -> str:
-    """Return the name of who reports evidence: the chosen one, else the signature of decisions."""
+    """Return who reports evidence: the chosen name, else the signature of decisions."""
     from core.cli.support.signature import find_reporter
 
     return find_reporter(invocation().by, settings).by or decider(settings)

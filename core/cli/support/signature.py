@@ -1,4 +1,4 @@
-"""Who decides in this process, with which signature (docs/curation.md#who-decides), and what is trusted by that."""
+"""Signature of who decides (docs/curation.md#who-decides), and what it trusts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Signature(NamedTuple):
 
 
 def find_signature(named: str | None, settings: Settings, *, in_dashboard: bool = False) -> Signature:
-    """Return who decides: an agent, a script without a terminal, or the user, `named` or with the default name."""
+    """Return who decides: an agent, a script without a terminal, or the user by name."""
     if agent := find_acting_agent(os.environ):
         return Signature(sign(Author.AGENT, agent), "the agent that runs this command")
     author = Author.PERSON if in_dashboard or is_at_terminal() else Author.SCRIPT
@@ -51,7 +51,7 @@ def find_user_name(named: str | None, settings: Settings) -> Signature:
 
 
 def find_reporter(named: str | None, settings: Settings) -> Signature:
-    """Return the name that was chosen for this process, "" if none was; evidence may have any name."""
+    """Return the name chosen for this process, "" if none; evidence may have any."""
     places = (
         (named or "", "--by"),
         (os.environ.get("RALPHDECK_USER", ""), "$RALPHDECK_USER"),
@@ -62,7 +62,7 @@ def find_reporter(named: str | None, settings: Settings) -> Signature:
 
 
 def is_at_terminal() -> bool:
-    """Whether a person can read the messages of this process, and has typed its command or sees its output.
+    """Whether a person reads the messages, and typed the command or sees the output.
 
     The messages are decisive: agents read what a command prints, so its standard error is a pipe.
     """
@@ -71,7 +71,7 @@ def is_at_terminal() -> bool:
 
 
 def trust_here(paths: ProjectPaths, how: str, now: datetime) -> str:
-    """Trust a project that the user has not answered about; returns what it brings from elsewhere, "" if nothing.
+    """Trust an unanswered project; return what it brings from elsewhere, else "".
 
     Only warn if the user has declined or revoked the trust, which only an answer to the question changes, or if the
     user's state cannot be written: agents then get nothing.

@@ -1,4 +1,4 @@
-"""What the commands of a team share: the joined project, and the lines about a sync."""
+"""Helpers of the team commands: the joined project, and lines about a sync."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def require_joined() -> Joined:
 
 
 def last_team_status() -> TeamStatus | None:
-    """Return the state of the team when it was last reached, without the network; None without a team."""
+    """Return the team's last known state, without the network; None without a team."""
     from core.team.follow import read_status
 
     with suppress(RalphdeckError):
@@ -64,7 +64,7 @@ def open_team(project: Project, joined: Joined, file: Path | None = None) -> Ite
 
 
 def withdraw_member(space: Space, joined: Joined, member: str, reason: str) -> Decided:
-    """Withdraw what a member has sent, as one act: all uses, and the patterns that no person has read."""
+    """Withdraw all uses and unread patterns of a member, as one act."""
     from core.decisions.commands import WithdrawMember
 
     project = open_project()
@@ -84,7 +84,7 @@ def withdraw_member(space: Space, joined: Joined, member: str, reason: str) -> D
 
 
 def withdrawn_members(state: CurationState, decisions: Sequence[Decision]) -> list[str]:
-    """Return the members whose uses and unread patterns are withdrawn by a decision in effect."""
+    """Return members whose uses and unread patterns a decision in effect withdraws."""
     return sorted(
         {
             one.subject.removeprefix(MEMBER)

@@ -1,4 +1,4 @@
-"""Files of ralphdeck outside of projects: state, keymap, restore points of agents' files, and the log."""
+"""Files of ralphdeck outside of projects: state, keymap, restore points, log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APP: Final = "ralphdeck"
 
 
 def last_visit(project: Path, now: datetime) -> datetime | None:
-    """Return when the last visit of the dashboard to a project ended, before the one that goes on; None if never."""
+    """Return the end of the last dashboard visit before the present one, or None."""
     try:
         rows = read_tables(state_file()).rows(VISITS)
     except Unwritable:
@@ -36,7 +36,7 @@ def restore_points_file() -> Path:
 
 
 def compiled_points_file() -> Path:
-    """Return the file with what files with lessons were before `ralphdeck compile` changed them."""
+    """Return the file with the originals of files that `ralphdeck compile` changed."""
     return state_folder() / "compiled.json"
 
 
