@@ -184,7 +184,7 @@ def installed_command(agent: str, target: Target) -> str:
 
 
 def installed_server(agent: str, target: Target) -> str:
-    """Return the MCP server's program in the agent's file, which may be any; or ""."""
+    """Return the MCP server's program in the agent's file, any program; "" for none."""
     servers = _read_kind(agent, "mcp", target).get(CONNECTIONS[agent].mcp.key)
     entry = servers.get(SERVER) if isinstance(servers, dict) else None
     return server_program(entry) if is_own_server(entry) else ""

@@ -145,7 +145,7 @@ def on_failure(
 
 
 def hold_out(state: ProjectState, advice: Advice, held_out: Collection[str]) -> Advice:
-    """Return the advice without patterns by ID, or other fixes of their errors."""
+    """Return the advice without the `held_out` patterns and fixes of their errors."""
     patterns = [pattern for pattern, _ in advice.patterns if pattern.id in held_out]
     if not patterns:
         return advice

@@ -143,7 +143,7 @@ class Project(ProjectReader):
                 raise
 
     def _for_author(self, command: commands.Command) -> commands.Command:
-        """Return the command that the author may do; Proposed if it waits for a person."""
+        """Return the author's command; raises Proposed if an agent's waits for a person."""
         if author_of(self.by) is not Author.AGENT:
             return command
         if isinstance(command, commands.ExtractMany):

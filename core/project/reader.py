@@ -278,7 +278,7 @@ class ProjectReader:
             return self._extractor.extract(source_id, self._view, types, self.agent)
 
     def repairs(self, only: Collection[str] = ()) -> OldRecords:
-        """Return patterns against today's rules with repairs, of the IDs `only` or all."""
+        """Return repairs of patterns that break today's rules, of the IDs `only` or all."""
         with self._lock:
             return self._extractor.find_repairs(self._view, only)
 

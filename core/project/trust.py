@@ -1,4 +1,4 @@
-"""What comes from elsewhere, and answers on it (docs/safety.md#trusted-projects)."""
+"""Records from elsewhere, and user answers (docs/safety.md#trusted-projects)."""
 
 from __future__ import annotations
 

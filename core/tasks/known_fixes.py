@@ -344,7 +344,7 @@ def _set_lessons(document: JsonText | YamlText, session: DebugSession, found: Se
 
 
 def _merge_entry(document: JsonText | YamlText, place: Path, listed: list[Any], entry: Mapping[str, Any]) -> None:
-    """Add an entry, or update counts and missing fields of that with its pattern."""
+    """Add an entry, or update counts and missing fields of the one with its pattern."""
     for number, present in enumerate(listed):
         if isinstance(present, dict) and present.get("pattern") == entry["pattern"]:
             for key, value in entry.items():

@@ -1,4 +1,4 @@
-"""Record debug sessions by commands (docs/task-memory.md#commands)."""
+"""Record debug sessions, from start to end (docs/task-memory.md#commands)."""
 
 from __future__ import annotations
 

@@ -375,7 +375,7 @@ def _is_by_command(value: Any) -> bool:
 
 
 def _find_runs(actions: Sequence[Action]) -> list[tuple[int, ActionCommand]]:
-    """Return place and command of the runs of checks that failed once, in order.
+    """Return place and command of each run of a check that ever failed, in order.
 
     A check is a test, build, type check or linter, or any command that failed and was run again after a change.
     """

@@ -244,7 +244,7 @@ class HookAnswer:
         return given, [fix for fix, _ in found], events
 
     def _warn_untrusted(self, send: Callable[[bytes], None], owed: Owed | None = None) -> None:
-        """Warn once per session that it gets nothing, unless decided; `owed` is dropped."""
+        """Warn once per session that it gets nothing, unless the user chose; drop `owed`."""
         answer = find_answer(self._project)
         with self._sessions.edit(self._event, self._clock()) as session:
             if owed is not None:

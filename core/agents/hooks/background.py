@@ -178,7 +178,7 @@ def _report_needs(project: ProjectPaths) -> None:
 
 
 def is_first_load(project: ProjectPaths) -> bool:
-    """Return whether the index is being made; a hook would read all files before."""
+    """Return whether the index is being made, so that a hook would read all files."""
     import sqlite3  # imported on use: few events look for this
 
     from core.index.database import read_existing

@@ -41,10 +41,10 @@ class Result:
 
 @dataclass(frozen=True)
 class PatternRow:
-    """A pattern; `success_rate` is 0 to 1, for an anti_pattern the rate of failures.
+    """A pattern; `success_rate` is 0 to 1.
 
     `given` counts injections, `uses` those that were applied, `seen` the loops that found the pattern themselves.
-    `voice` is the block of the text that contains it.
+    `voice` is the block of the text that contains it. An anti_pattern succeeds if the avoided approach failed.
     """
 
     id: str
