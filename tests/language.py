@@ -2,7 +2,8 @@
 
 Prints one line per violation, `file:line: word (use: replacement)`, and exits with 1 if there are any. Raw strings that
 are not docstrings are regular expressions or data and are not checked; in `tests/` only docstrings, comments and names
-are. `tests/language.toml` lists the allowed exceptions.
+are. Elsewhere the first line of a docstring has at most `MAX_TITLE` characters. `tests/language.toml` lists the allowed
+exceptions.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ REFERENCES: Final = (
 """References to texts that are not in this repository."""
 BARE_DECIMAL: Final = r"(?<![\w.\]/)*}])\.\d\d?(?![\w*])"
 """A number without its zero, such as `.86`; checked in prose only."""
+MAX_TITLE: Final = 79
+"""Characters of the first line of a docstring."""
 
+_DOCUMENTED: Final = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _WORDS: Final = re.compile("|".join(f"(?P<w{i}>\\b(?:{word})\\b)" for i, word in enumerate(WORDS)), re.IGNORECASE)
 _REPLACEMENTS: Final = tuple(WORDS.values())
 _REFERENCES: Final = re.compile("|".join(REFERENCES))
@@ -141,7 +145,12 @@ def check_python(source: str, file: str) -> Iterator[Violation]:
             is_prose = not is_test and not _RAW.match(lines[node.lineno - 1][node.col_offset :])
             if is_prose or node in docstrings:
                 yield from check_prose(node.value, file, node.lineno)
-        elif name := _defined(node):
+        if isinstance(node, _DOCUMENTED) and not is_test:
+            title = (ast.get_docstring(node) or "").partition("\n")[0]
+            if len(title) > MAX_TITLE:
+                use = f"a first line of at most {MAX_TITLE} characters"
+                yield Violation(file, node.body[0].lineno, f"{title[:40]}...", use)
+        if name := _defined(node):
             yield from (Violation(file, getattr(node, "lineno", 1), *found) for found in _check_name(name))
     if any(next(check_prose(line, file, 1), None) for line in source.split("\n") if "#" in line):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):

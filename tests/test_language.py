@@ -24,6 +24,7 @@ def test_the_repository_uses_plain_english() -> None:
         ('"""The log of an attempt (1) attempt_log."""', "(1)"),
         ('"""Decay, see semantics 3."""', "semantics 3"),
         ('"""One row (formats C14)."""', "formats C1"),
+        (f'"""Return {"x" * 73}."""', f"Return {'x' * 33}..."),
     ],
 )
 def test_banned_words_names_and_references_are_found(source: str, found: str) -> None:
@@ -37,6 +38,7 @@ def test_banned_words_names_and_references_are_found(source: str, found: str) ->
         '"""There is no file; the lock is no longer held."""',
         "def find_patterns() -> None: ...",
         'TEXT = "weighs 0.86 (1 of 3 results)"',
+        f'"""Return {"x" * 71}."""',
     ],
 )
 def test_regular_expressions_and_plain_english_pass(source: str) -> None:
