@@ -643,4 +643,5 @@ class OpeningScreen(Screen[None], inherit_bindings=False):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self.query_one(TopBar).show(*cast("Services", self.app).top_items(self._place))
+        for bar in self.query(TopBar):  # none if the next screen has replaced this one already
+            bar.show(*cast("Services", self.app).top_items(self._place))

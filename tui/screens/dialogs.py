@@ -84,8 +84,15 @@ class Dialog(ModalScreen[ScreenResultType]):
         """Yield the widgets between the detail and the keys."""
         return iter(())
 
+    @property
+    def is_composed(self) -> bool:
+        """Whether all widgets exist. A key may close the dialog before they are composed."""
+        return bool(self.query(".dialog--keys"))
+
     def on_mount(self) -> None:
         """Show the keys in the dialog; replace those of the screen in its key line."""
+        if not self.is_composed:
+            return
         line = KeyLine()
         self.mount(line)
         line.say(self.services.notices)
@@ -210,8 +217,8 @@ class AskText(Dialog[str | None]):
         yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
 
     def on_mount(self) -> None:
-        area = self.query_one(TextArea)
-        area.move_cursor(area.document.end)
+        for area in self.query(TextArea):  # none if the dialog is closed already
+            area.move_cursor(area.document.end)
 
     def action_submit(self) -> None:
         if text := self.query_one(TextArea).text.strip():
@@ -275,7 +282,7 @@ class LongTextDialog(Dialog[ScreenResultType]):
         yield TextPane()
 
     def on_mount(self) -> None:
-        for pane in self.query(TextPane):  # none if a key has closed the dialog before it was drawn
+        for pane in self.query(TextPane):  # none if the dialog is closed already
             pane.show(self._paragraphs)
             pane.focus()
 
@@ -438,7 +445,8 @@ class Help(ModalScreen[None]):
             yield Static(keys, classes="dialog--keys")
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        for line in self.query(Input):  # none if the help is closed already
+            line.focus()
 
     def show_topic(self, topic: Topic) -> None:
         """Show newer help on the same screen."""
@@ -499,7 +507,8 @@ class ViewList(Dialog[SavedView | None]):
         yield OptionList()
 
     def on_mount(self) -> None:
-        self._list()
+        if self.is_composed:
+            self._list()
 
     def _list(self, name: str = "") -> None:
         self._user_state.load()

@@ -172,6 +172,8 @@ class BulkDialog(Dialog[bool]):
 
     def on_mount(self) -> None:
         """Start computing the forecast. The user may decide before it is ready."""
+        if not self.is_composed:
+            return
         self._show(None)
         self._seen = self.services.view
         self.run_worker(self._forecast(), group="bulk", exclusive=True)

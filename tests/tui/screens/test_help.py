@@ -10,14 +10,15 @@ from textual.widgets import Input
 
 from core.base.pattern_titles import pattern_title
 from core.project.forecast import BulkForecast, ContextChange, Forecast
-from core.records.decisions import Verb
+from core.records.decisions import VERBS, Verb
 from core.records.patterns import Maturity
 from tests.tui.user import User, open_dashboard
 from tui.kit.actions import PLACES
 from tui.kit.drawing import TextPane
 from tui.kit.looks import ASCII, DRAWN
+from tui.kit.user_state import BUILT_IN
 from tui.screens.base_screen import SEEN_SCREENS, load_tables
-from tui.screens.dialogs import AskLine, FindingsDialog, Help, PreviewDialog
+from tui.screens.dialogs import AskLine, AskText, Confirm, FindingsDialog, Help, PreviewDialog, Topic, ViewList
 from tui.screens.log import LogScreen
 from tui.screens.previews import BulkDialog, draw_progress, name_patterns, preview
 
@@ -73,8 +74,22 @@ async def test_a_dialog_has_help_for_its_keys(sample: Path, home: Path) -> None:
 
 
 async def test_a_dialog_that_is_closed_before_it_is_drawn_does_not_end_the_dashboard(sample: Path, home: Path) -> None:
-    async with open_dashboard(sample, home):
-        FindingsDialog([Content("one.json cannot be read")]).on_mount()  # it has no parts yet
+    async with open_dashboard(sample, home) as user:
+        title, text = Content("One pattern"), Content("one.json cannot be read")
+        patterns = sorted(user.app.view.snapshot.patterns)[:2]
+        dialogs = (
+            FindingsDialog([text]),
+            AskText(title, "text"),
+            Confirm(title, verb="undo"),
+            Help(Topic("nothing", "about nothing", ())),
+            ViewList(user.app.user_state, BUILT_IN[0]),
+            BulkDialog(Verb.DEPRECATE, patterns, VERBS[Verb.DEPRECATE], None),
+        )
+        for dialog in dialogs:
+            user.app.push_screen(dialog)
+            dialog.dismiss(None)  # it has no parts yet
+            await user.settled()
+            assert user.app.screen is user.place
 
 
 async def test_a_key_that_cannot_act_gives_a_reason_in_empty_lists_too(tmp_path: Path, home: Path) -> None:
