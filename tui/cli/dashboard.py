@@ -13,7 +13,7 @@ import click
 
 from core.base.errors import ProjectNotFound, RalphdeckError, install_hint
 from core.base.paths import ProjectPaths, find_project, project_at
-from core.base.text import visible
+from core.base.text import plural, visible
 from core.cli.json import setup as setup_json
 from core.cli.support.options import (
     NumberRange,
@@ -87,9 +87,10 @@ def _check(seconds: float) -> None:
     from core.cli.demo import demo_check
 
     report = demo_check(seconds)
+    changed = f"{plural(report.changed_loops, 'loop')} and {plural(report.changed_patterns, 'pattern')}"
     text = (
         f"ok: read {report.loops} loops, {report.patterns} patterns and {report.reflections} reflections; "
-        f"in {seconds:g} s {report.changed_loops} loops and {report.changed_patterns} patterns changed "
+        f"in {seconds:g} s {changed} changed "
         f"(watching by {report.watch})"
     )
     if wants_json():

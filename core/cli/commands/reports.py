@@ -361,7 +361,7 @@ def _record_feedback(project: Project, event: Event, warnings: list[str]) -> Non
         )
     else:
         line(f"recorded: {shorten_id(event.criterion)} {_VERDICTS[event.success]} in {shorten_id(event.loop_id)}")
-        deprecated = ", deprecated: its weight is 0" if should_deprecate_criterion(weight, settings) else ""
+        deprecated = ", deprecated: its effective weight is 0" if should_deprecate_criterion(weight, settings) else ""
         sums = f"weight {weight.weight:.2f}, helpful {weight.helpful:.2f}, harmful {weight.harmful:.2f}"
         line((shorten_id(event.criterion), "bold"), f": {sums}{deprecated}")
 

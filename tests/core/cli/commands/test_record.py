@@ -154,7 +154,7 @@ def test_feedback_on_a_criterion_moves_its_weight(sample: Path, call: Call) -> N
     assert (found["deprecated"], found["effective_weight"]) == (True, 0.0)
     plain = call("loop", "record", "bd-1", "--criterion", "clear_names", "--failure").out
     assert plain.splitlines()[0] == "recorded: clear_names harmful in bd-1"
-    assert plain.endswith("deprecated: its weight is 0\n")
+    assert plain.endswith("deprecated: its effective weight is 0\n")
 
 
 def test_recorded_results_are_shown_beside_the_claimed_rate(examples: Path, call: Call) -> None:
