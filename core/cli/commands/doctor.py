@@ -233,13 +233,30 @@ def _print(checks: Sequence[Check], findings: Sequence[Finding]) -> None:
 def _project(paths: ProjectPaths) -> Iterator[Found]:
     yield "folder", NOTE, str(paths.project)
     for folder in (paths.ralph, paths.external):
-        name = f".aiwg/{folder.name}"
-        try:
-            found = folder.is_dir()
-        except OSError as error:
-            yield name, ERROR, f"cannot be read: {error.strerror}"
-            continue
-        yield name, OK if found else NOTE, "found" if found else "not there yet"
+        yield f".aiwg/{folder.name}", *_state_folder(folder, follows=True)
+    others = (paths.ralph / name for name in ("shared", "loops", "debug-memory", "memory"))
+    for folder in (*others, paths.patterns, paths.archive, paths.curation, paths.tasks, paths.sessions):
+        status, text = _state_folder(folder, follows=False)
+        if status == ERROR:
+            yield paths.relative(folder), status, text
+
+
+def _state_folder(folder: Path, *, follows: bool) -> tuple[str, str]:
+    """Return the status of a folder of records, and a text about it.
+
+    A folder that is a link is an error, unless `follows`.
+    """
+    try:
+        if folder.is_dir():
+            is_left_out = not follows and folder.is_symlink()
+            return (
+                (ERROR, "a link, which is not followed: records in it are not read") if is_left_out else (OK, "found")
+            )
+    except OSError as error:
+        return ERROR, f"cannot be read: {error.strerror}"
+    if os.path.lexists(folder):
+        return ERROR, "not a folder, so there are no records in it"
+    return NOTE, "not there yet"
 
 
 def _trust(project: Project) -> Iterator[Found]:

@@ -84,6 +84,22 @@ def test_an_unreadable_project_is_an_error_and_other_checks_are_printed(
     assert "\nversions\n" in result.out
 
 
+def test_folders_whose_records_are_not_read_are_errors(sample: Path, call: Call) -> None:
+    loops, patterns = sample / ".aiwg/ralph/loops", sample / ".aiwg/ralph/shared/patterns"
+    patterns.rename(sample / "patterns")
+    patterns.symlink_to(sample / "patterns")
+    loops.rename(sample / "loops")
+    loops.write_text("{}")
+    result = call("doctor", "--json")
+    checks = {check["name"]: check for check in result.document["checks"] if check["area"] == "project"}
+    assert {name for name, check in checks.items() if check["status"] == "error"} == {
+        ".aiwg/ralph/loops",
+        ".aiwg/ralph/shared/patterns",
+    }
+    assert "not followed" in checks[".aiwg/ralph/shared/patterns"]["text"]
+    assert result.document["verdict"].startswith("errors: ")
+
+
 def test_without_a_project_it_looks_at_the_rest_and_fails(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
