@@ -180,7 +180,8 @@ def _change(
         _print_json(plans, answers, written=may_write, notes=notes)
     else:
         _print_result(plans, failed, answers, is_removal, may_write)
-        for note in notes if count and not is_removal else ():
+        has_changes = ignores or any(plan.changes for plan in plans)  # a plan that failed has none
+        for note in notes if has_changes and not is_removal else ():
             line(note)
     if (count and not may_write) or any(plan.problem for plan in plans) or any(one.problem for one in answers.values()):
         click.get_current_context().exit(1)

@@ -32,8 +32,8 @@ from core.cli.support.connection_checks import (
     check_team,
     check_terminal,
 )
-from core.cli.support.options import ReadingCommand, choose_mode, reason_option
-from core.cli.support.output import Column, end, line, print_object, print_table, remark, wants_json
+from core.cli.support.options import ReadingCommand, choose_mode, invocation, reason_option
+from core.cli.support.output import STRICT_EXIT, Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.project import (
     chosen_project,
     complete_pattern,
@@ -114,7 +114,7 @@ def doctor(pattern_ids: tuple[str, ...], repairs: bool, apply: bool, reason: str
     \b
     Examples:
       ralphdeck doctor
-      ralphdeck doctor --strict --json    (in CI: exit code 3 if a file cannot be used)
+      ralphdeck doctor --strict --json    (in CI: exit code 3 if a check failed or a file cannot be used)
       ralphdeck doctor --repair
       ralphdeck doctor --repair --apply pat-error-assert-001 && ralphdeck undo
       ralphdeck doctor --embed
@@ -206,6 +206,8 @@ def _check() -> None:
     if missing is not None:
         raise missing
     end(findings, listed=not wants_json())
+    if invocation().strict and any(check.status == ERROR for check in checks):
+        click.get_current_context().exit(STRICT_EXIT)
 
 
 FINDING_COLUMNS: Final = (

@@ -90,7 +90,8 @@ def test_folders_whose_records_are_not_read_are_errors(sample: Path, call: Call)
     patterns.symlink_to(sample / "patterns")
     loops.rename(sample / "loops")
     loops.write_text("{}")
-    result = call("doctor", "--json")
+    result = call("doctor", "--json", "--strict")
+    assert result.code == 3
     checks = {check["name"]: check for check in result.document["checks"] if check["area"] == "project"}
     assert {name for name, check in checks.items() if check["status"] == "error"} == {
         ".aiwg/ralph/loops",
