@@ -330,6 +330,7 @@ def test_a_file_system_that_cannot_swap_still_gets_the_change(path: Path, monkey
 
 def test_a_half_written_file_is_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(b"")
+    monkeypatch.setattr(time, "time", lambda: path.stat().st_ctime)  # it was written a moment ago
     moves = moving(lambda: None, lambda: put_beside(path, "a", "late"))
     monkeypatch.setattr(time, "sleep", lambda _seconds: moves())
     rewrite(path, add("ours"), merge=merge_records, retry_seconds=PAUSES)
