@@ -8,9 +8,10 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,12 @@ GARBAGE_THRESHOLD = 50_000
 gc.disable()  # until all tests are collected
 MOST_FILES = 300
 """Open files of this process between two tests."""
-LONGEST = "tests/hostile/test_terminal.py"
+WORKERS = 4
+"""Processes of README's test command; each begins with its share of the tests that wait for programs."""
+WAITING = tuple(
+    f"tests/{name}"
+    for name in ("hostile/test_terminal.py", "e2e/", "fix_sessions/", "crash/", "test_bench.py", "core/agents/hooks/")
+)
 MEMORY_FOLDER = "/dev/shm"
 MIN_FREE_BYTES = 2 << 30
 """Free bytes that a folder needs; all tests together write a small part of that."""
@@ -138,8 +144,23 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return f"{argname}-of-{len(val)}" if isinstance(val, (str, bytes)) and len(val) > LONGEST_ID else None
 
 
+def _begin_with_waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Order tests so that each worker begins with some that wait, and none is alone with them at the end.
+
+    xdist gives each worker a part of the list, in its order; one that has ended takes tests from the end of another.
+    """
+    waiting = [item for item in items if item.nodeid.startswith(WAITING)]
+    others = iter([item for item in items if not item.nodeid.startswith(WAITING)])
+    ordered: list[pytest.Item] = []
+    for worker in range(WORKERS):
+        share = waiting[worker::WORKERS]
+        ordered += share
+        ordered += islice(others, len(items) // WORKERS - len(share))
+    return [*ordered, *others]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by folder, and start the longest ones first, so that no worker waits for them at the end."""
+    """Mark tests by folder, and start those that wait for programs first."""
     root = f"{config.rootpath / 'tests'}{os.sep}"
     for item in items:
         path = str(item.path).removeprefix(root)
@@ -148,7 +169,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(marker)
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items[:] = _begin_with_waiting(items)
 
 
 def pytest_runtest_logfinish() -> None:
