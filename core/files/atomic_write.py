@@ -111,8 +111,7 @@ def _rewrite(
             wanted = whole if whole is not None and whole == written else change(whole)
         except BadJson:
             pause = next(pauses, None)
-            is_damaged = present is not None and time.time() - path.stat().st_ctime > sum(retry_seconds)
-            if pause is None or is_damaged:
+            if pause is None or (present is not None and _age(path) > sum(retry_seconds)):
                 raise
             time.sleep(pause)
             continue
@@ -136,6 +135,14 @@ def _rewrite(
         draft = _write_draft(path, _content(theirs))
         draft.rename(path.with_name(f"{path.name}.displaced-{os.urandom(4).hex()}"))
     raise Conflict(f"{path} changes faster than it can be written; try again")
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since a file changed; 0 if it was removed meanwhile."""
+    try:
+        return time.time() - path.stat().st_ctime
+    except FileNotFoundError:
+        return 0.0
 
 
 def take_theirs(_base: bytes | None, theirs: bytes, _present: bytes | None) -> bytes:

@@ -18,6 +18,7 @@ from core.show.filter_parser import FieldKind, Fields, Query, Term, parse_age, p
 if TYPE_CHECKING:
     from core.learning.scoreboard import Scoreboard
     from core.records.decisions import Pin
+    from core.show.filter_parser import Comparison
 
 _FLAGS: Final = {
     "due": "inversion_due",
@@ -55,6 +56,14 @@ _TYPES: Final = tuple(PatternType)
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 _Value = TypeVar("_Value")
+
+
+def _parse_number_of(term: Term) -> tuple[Comparison, float] | None:
+    """Parse the value of a term into a comparison and a number; None if invalid."""
+    parsed = parse_number(term.value)
+    if parsed is not None and PATTERN_FIELDS[term.field] is FieldKind.SHARE and parsed[1] > 1:
+        return parsed[0], parsed[1] / 100  # `rate:>75` can only mean percent
+    return parsed
 
 
 class PatternCatalog:
@@ -132,16 +141,13 @@ class PatternCatalog:
         board, value = self._board, term.value
         match term.field:
             case "uses" | "rate" | "low" | "score":
-                parsed = parse_number(value)
-                if parsed is None:
+                if (parsed := _parse_number_of(term)) is None:
                     return np.ones(len(rows), dtype=np.bool_)
                 compare, number = parsed
-                if PATTERN_FIELDS[term.field] is FieldKind.SHARE and number > 1:
-                    number /= 100  # `rate:>75` can only mean percent
                 column = board.interval[0] if term.field == "low" else getattr(board, term.field)
                 return np.asarray(compare(column[rows], number), dtype=np.bool_)
-            case "followed" if (share := parse_number(value)) is not None:
-                compare, number = share[0], share[1] / 100 if share[1] > 1 else share[1]
+            case "followed" if (share := _parse_number_of(term)) is not None:
+                compare, number = share
                 return _mask(compare(self._share_followed(row), number) for row in rows.tolist())
             case "last" | "age" if (parsed_age := parse_age(value)) is not None:
                 compare, age = parsed_age

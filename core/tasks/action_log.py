@@ -53,11 +53,10 @@ def append_actions(
 ) -> Iterator[tuple[int, int]]:
     """Append actions to a log; do nothing if the call repeats the last one.
 
-    The block writes what belongs to them; if it cannot, they are removed, so that the call can be repeated.
-
-    It does if at least one action has a timestamp and the log ends with the same actions. `explicit` contains the names
-    of the fields that the caller set in each action; fields with default values are not compared. `known` is the
-    recorded number of actions. Yields the number of added actions and of all actions. Only a repeated call counts the
+    It repeats it if at least one action has a timestamp and the log ends with the same actions. `explicit` contains the
+    names of the fields that the caller set in each action; fields with default values are not compared. `known` is the
+    recorded number of actions. The block writes what belongs to the actions; if it cannot, they are removed, so that
+    the call can be repeated. Yields the number of added actions and of all actions. Only a repeated call counts the
     lines of the log, since the first call may have been killed before it recorded their number.
     """
     lines = [msgspec.json.encode(record) for record in records]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,6 +28,7 @@ class Migration(NamedTuple):
     sql: str
 
 
+@cache
 def read_migrations() -> tuple[Migration, ...]:
     """Return all migrations in order: files `VERSION_NAME.sql`, joined by version."""
     migrations: dict[int, Migration] = {}

@@ -32,8 +32,8 @@ from core.cli.support.connection_checks import (
     check_team,
     check_terminal,
 )
-from core.cli.support.options import ReadingCommand, choose_mode, invocation, reason_option
-from core.cli.support.output import STRICT_EXIT, Column, end, line, print_object, print_table, remark, wants_json
+from core.cli.support.options import ReadingCommand, choose_mode, reason_option
+from core.cli.support.output import Column, end, line, print_object, print_table, remark, wants_json
 from core.cli.support.project import (
     chosen_project,
     complete_pattern,
@@ -205,9 +205,7 @@ def _check() -> None:
             line(("verdict: ", "bold"), _verdict(checks, everything))
     if missing is not None:
         raise missing
-    end(findings, listed=not wants_json())
-    if invocation().strict and any(check.status == ERROR for check in checks):
-        click.get_current_context().exit(STRICT_EXIT)
+    end(findings, listed=not wants_json(), has_failed=any(check.status == ERROR for check in checks))
 
 
 FINDING_COLUMNS: Final = (

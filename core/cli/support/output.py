@@ -353,13 +353,16 @@ def print_object(kind: type[Wire], /, *records: object, **values: Any) -> None:
     print_json(kind.of(*records, **values))
 
 
-def end(findings: Sequence[Finding], *, listed: bool = False) -> None:
-    """Report unusable files unless they were listed; exit with 3 if `--strict`."""
+def end(findings: Sequence[Finding], *, listed: bool = False, has_failed: bool = False) -> None:
+    """Report unusable files unless they were listed.
+
+    Exits with 3 for `--strict` if there are any, or if something else `has_failed`.
+    """
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     if errors and not listed:
         what = plural(errors, "finding of severity error", "findings of severity error")
         remark(f"{what}; see: ralphdeck doctor")
-    if errors and invocation().strict:
+    if (errors or has_failed) and invocation().strict:
         click.get_current_context().exit(STRICT_EXIT)
 
 
