@@ -84,15 +84,14 @@ class Dialog(ModalScreen[ScreenResultType]):
         """Yield the widgets between the detail and the keys."""
         return iter(())
 
-    @property
-    def is_composed(self) -> bool:
-        """Whether all widgets exist. A key may close the dialog before they are composed."""
-        return bool(self.query(".dialog--keys"))
+    def begin(self) -> None:
+        """Fill and focus the widgets, all of which exist."""
 
     def on_mount(self) -> None:
         """Show the keys in the dialog; replace those of the screen in its key line."""
-        if not self.is_composed:
+        if not self.query(".dialog--keys"):  # a key closed the dialog before its widgets were composed
             return
+        self.begin()
         line = KeyLine()
         self.mount(line)
         line.say(self.services.notices)
@@ -216,9 +215,9 @@ class AskText(Dialog[str | None]):
     def compose_body(self) -> ComposeResult:
         yield TextArea(visible(self._value), soft_wrap=True, show_line_numbers=False)
 
-    def on_mount(self) -> None:
-        for area in self.query(TextArea):  # none if the dialog is closed already
-            area.move_cursor(area.document.end)
+    def begin(self) -> None:
+        area = self.query_one(TextArea)
+        area.move_cursor(area.document.end)
 
     def action_submit(self) -> None:
         if text := self.query_one(TextArea).text.strip():
@@ -281,10 +280,10 @@ class LongTextDialog(Dialog[ScreenResultType]):
     def compose_body(self) -> ComposeResult:
         yield TextPane()
 
-    def on_mount(self) -> None:
-        for pane in self.query(TextPane):  # none if the dialog is closed already
-            pane.show(self._paragraphs)
-            pane.focus()
+    def begin(self) -> None:
+        pane = self.query_one(TextPane)
+        pane.show(self._paragraphs)
+        pane.focus()
 
     def on_resize(self) -> None:
         self._fit()
@@ -506,9 +505,8 @@ class ViewList(Dialog[SavedView | None]):
     def compose_body(self) -> ComposeResult:
         yield OptionList()
 
-    def on_mount(self) -> None:
-        if self.is_composed:
-            self._list()
+    def begin(self) -> None:
+        self._list()
 
     def _list(self, name: str = "") -> None:
         self._user_state.load()

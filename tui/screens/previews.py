@@ -170,10 +170,8 @@ class BulkDialog(Dialog[bool]):
         left_out = len(self._subjects) - len(titles)
         return name_patterns(titles, left_out, cursor, is_tall=self.app.size.height >= TALL_LINES)
 
-    def on_mount(self) -> None:
+    def begin(self) -> None:
         """Start computing the forecast. The user may decide before it is ready."""
-        if not self.is_composed:
-            return
         self._show(None)
         self._seen = self.services.view
         self.run_worker(self._forecast(), group="bulk", exclusive=True)
